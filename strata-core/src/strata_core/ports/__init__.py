@@ -1,0 +1,8 @@
+"""The four ports of a store, one small protocol each."""
+
+from strata_core.ports._blobs import BlobStore
+from strata_core.ports._query import CheckpointQuery
+from strata_core.ports._retention import CheckpointRetention
+from strata_core.ports._store import ANY, AnyRevision, CheckpointStore
+
+__all__ = ["ANY", "AnyRevision", "BlobStore", "CheckpointQuery", "CheckpointRetention", "CheckpointStore"]

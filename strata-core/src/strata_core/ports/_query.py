@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from typing import Protocol
+
+from strata_core.records import LogPage, ThreadPage, ThreadQuery
+
+__all__ = ["CheckpointQuery"]
+
+
+class CheckpointQuery(Protocol):
+    """Finds threads and reads their logs."""
+
+    async def list_threads(self, query: ThreadQuery = ..., /) -> ThreadPage:
+        """Return one page of the threads that match, newest first.
+
+        Ordered by `updated_at`, then by thread ID as UTF-8 bytes, both descending.  A thread that does not change
+        while somebody pages is seen exactly once.  A filter is never ignored.
+
+        Raises:
+            InvalidInputError: A filter, the limit or the cursor breaks a rule.
+            StoreUnavailableError: The storage did not answer.
+        """
+        ...
+
+    async def get_log(self, thread_id: str, *, start: int = 0, limit: int = 100) -> LogPage:
+        """Return the checkpoints of a thread from sequence `start` on, oldest first; empty for an unknown thread.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule; `limit` is 1 to 1,000.
+            CorruptCheckpointError: A row cannot be read as written.
+            SchemaVersionError: A row is of a newer format.
+            StoreUnavailableError: The storage did not answer.
+        """
+        ...
