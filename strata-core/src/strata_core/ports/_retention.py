@@ -12,9 +12,7 @@ __all__ = ["CheckpointRetention"]
 class CheckpointRetention(Protocol):
     """Deletes old threads."""
 
-    async def purge(
-        self, older_than: datetime, *, states: Collection[ThreadState] = ..., limit: int = 1000
-    ) -> int:
+    async def purge(self, older_than: datetime, *, states: Collection[ThreadState] = ..., limit: int = 1000) -> int:
         """Delete threads whose latest checkpoint is older than `older_than`, and return how many.
 
         Looks at each thread's latest checkpoint: its state must be one of `states` (completed and ended by default)

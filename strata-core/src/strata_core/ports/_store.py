@@ -70,7 +70,7 @@ class CheckpointStore(Protocol):
         checkpoint: Checkpoint,
         lease: Lease,
         *,
-        expected: int | Revision | None | Literal[AnyRevision.ANY] = ANY,
+        expected: int | Revision | Literal[AnyRevision.ANY] | None = ANY,
         release: bool = False,
         write_id: bytes | None = None,
     ) -> int:
@@ -105,7 +105,7 @@ class CheckpointStore(Protocol):
         owner: str,
         ttl: timedelta,
         save: Checkpoint | None = None,
-        expected: int | Revision | None | Literal[AnyRevision.ANY] = ANY,
+        expected: int | Revision | Literal[AnyRevision.ANY] | None = ANY,
         write_id: bytes | None = None,
     ) -> Lease | None:
         """Take the thread's lease, and append `save` in the same step; None when somebody's live lease is in the way.

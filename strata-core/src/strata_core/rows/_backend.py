@@ -59,7 +59,7 @@ class RowBackend(ABC):
     async def close(self) -> None:
         """Let go of everything.  Idempotent, also after a failed or cancelled `open`."""
 
-    async def setup(self) -> None:
+    async def setup(self) -> None:  # noqa: B027  # a backend that needs nothing inherits this
         """Create or upgrade what the storage needs.  Idempotent; many processes may run it at once."""
 
     @abstractmethod

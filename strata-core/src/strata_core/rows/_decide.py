@@ -65,8 +65,7 @@ def decide(commit: Commit, head: Head | None, now: int, new_token: Callable[[], 
         elif live and (commit.free or taking):
             return Refused(Refusal.HELD, head)
         if commit.after != ANY and (
-            commit.after != head.sequence
-            or (commit.after_id and head.write_ids[:WRITE_ID_SIZE] != commit.after_id)
+            commit.after != head.sequence or (commit.after_id and head.write_ids[:WRITE_ID_SIZE] != commit.after_id)
         ):
             return Refused(Refusal.CHANGED, head)
     return _apply(commit, head, known, now, new_token)
@@ -92,9 +91,7 @@ def _repeated(commit: Commit, head: Head, live: bool) -> Committed | None:
     return Committed(sequence, head.token, head.expires, True, head)
 
 
-def _apply(
-    commit: Commit, head: Head, known: Head | None, now: int, new_token: Callable[[], int]
-) -> Committed:
+def _apply(commit: Commit, head: Head, known: Head | None, now: int, new_token: Callable[[], int]) -> Committed:
     lease = commit.lease
     token, owner, expires, lease_id, closing = head.token, head.owner, head.expires, head.lease_id, head.closing
     if lease is not None:
