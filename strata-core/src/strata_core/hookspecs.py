@@ -25,7 +25,7 @@ import attrs
 import pluggy
 
 from strata_core.options import StoreOptions
-from strata_core.ports import BlobStore, CheckpointQuery, CheckpointRetention, CheckpointStore, StorePorts
+from strata_core.ports import BlobStore, CheckpointQuery, CheckpointRetention, CheckpointStore
 from strata_core.rows import RowBackend
 
 __all__ = [

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 __all__ = ["FOLDER", "INNER_FOLDER", "empty", "holds", "make_durably", "opened", "read", "sync", "write"]
@@ -24,7 +25,7 @@ _PASSES: Final = 10
 
 
 @contextlib.contextmanager
-def opened(path: str, flags: int, inside: int | None = None) -> Iterator[int]:
+def opened(path: str | Path, flags: int, inside: int | None = None) -> Iterator[int]:
     """Open `path`, relative to the folder `inside` when given, and close it again."""
     fd = os.open(path, flags, dir_fd=inside)
     try:
@@ -42,25 +43,24 @@ def sync(folder: int) -> None:
             raise
 
 
-def make_durably(path: str) -> None:
+def make_durably(path: Path) -> None:
     """Make a folder and what is missing above it; each is durable before anything is made inside it.
 
     Also syncs what holds a folder that is there already: whoever made it may not have come so far.
     """
-    parent = os.path.dirname(path)
     made = True
     try:
-        os.mkdir(path)
+        path.mkdir()
     except FileExistsError:
         made = False
     except FileNotFoundError:
-        if parent == path:
+        if path.parent == path:
             raise
-        make_durably(parent)
+        make_durably(path.parent)
         with contextlib.suppress(FileExistsError):
-            os.mkdir(path)
+            path.mkdir()
     try:
-        with opened(parent, FOLDER) as above:
+        with opened(path.parent, FOLDER) as above:
             sync(above)
     except PermissionError:
         if made:
@@ -107,7 +107,7 @@ def write(name: str, inside: int, content: bytes) -> None:
     unfinished = f".{name}.{secrets.token_hex(8)}.tmp"
     fd = os.open(unfinished, _CREATE, 0o666, dir_fd=inside)
     try:
-        with open(fd, "wb") as file:
+        with open(fd, "wb") as file:  # noqa: PTH123  # a descriptor has no path
             file.write(content)
             file.flush()
             os.fsync(fd)
@@ -126,7 +126,7 @@ def empty(folder: str, inside: int) -> None:
     for _ in range(_PASSES):
         try:
             with opened(folder, INNER_FOLDER, inside) as fd:
-                for name in os.listdir(fd):
+                for name in os.listdir(fd):  # noqa: PTH208  # a descriptor has no path
                     _remove(name, fd)
                 try:
                     os.rmdir(folder, dir_fd=inside)

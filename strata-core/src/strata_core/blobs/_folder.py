@@ -43,10 +43,10 @@ class FileSystemBlobStore:
     @property
     def root(self) -> Path:
         """The folder, absolute."""
-        return Path(self._root)
+        return self._root
 
     def __repr__(self) -> str:
-        return f"FileSystemBlobStore({self._root!r})"
+        return f"FileSystemBlobStore({str(self._root)!r})"
 
     async def put(self, thread_id: str, digest: str, content: bytes) -> None:
         folder, name = thread_folder(thread_id), blob_file(digest)
@@ -61,7 +61,7 @@ class FileSystemBlobStore:
         await run_to_the_end(lambda: self._delete(folder))
 
     def _put(self, folder: str, name: str, content: bytes) -> None:
-        path = os.path.join(self._root, folder)
+        path = self._root / folder
         maybe_written = False
         try:
             if not self._root_is_durable:
@@ -83,7 +83,7 @@ class FileSystemBlobStore:
         raise StoreUnavailableError(f"cannot put a blob into {path}: it is deleted again and again")
 
     def _get(self, folder: str, name: str) -> bytes | None:
-        path = os.path.join(self._root, folder)
+        path = self._root / folder
         try:
             with opened(path, INNER_FOLDER) as inside:
                 return read(name, inside)
@@ -93,7 +93,7 @@ class FileSystemBlobStore:
             raise _unavailable("read a blob from", path, error) from error
 
     def _delete(self, folder: str) -> None:
-        path = os.path.join(self._root, folder)
+        path = self._root / folder
         try:
             with opened(self._root, FOLDER) as root:
                 empty(folder, root)
@@ -104,7 +104,7 @@ class FileSystemBlobStore:
             raise _unavailable("delete the blobs in", path, error, maybe_written=True) from error
 
 
-def _absolute(root: object) -> str:
+def _absolute(root: object) -> Path:
     try:
         path = os.fspath(root)  # type: ignore[call-overload]  # anything else is refused below
     except TypeError:
@@ -113,10 +113,8 @@ def _absolute(root: object) -> str:
         raise InvalidInputError("root", f"must be a str or a path, not {type(root).__name__}")
     if not path or "\0" in path:
         raise InvalidInputError("root", "must name a folder: it is empty or has a NUL")
-    return os.path.abspath(path)
+    return Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would look at the disk
 
 
-def _unavailable(
-    verb: str, path: str, error: OSError, *, maybe_written: bool = False
-) -> StoreUnavailableError:
+def _unavailable(verb: str, path: Path, error: OSError, *, maybe_written: bool = False) -> StoreUnavailableError:
     return StoreUnavailableError(f"cannot {verb} {path}: {error.strerror or error}", maybe_written=maybe_written)
