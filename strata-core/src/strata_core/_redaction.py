@@ -47,7 +47,7 @@ def scrub(text: str, url: str) -> str:
     found = {url[secret_from:end]}
     rest = url[end:]
     found.update(rest[first:last] for first, last in _secret_values(rest))
-    found.update([part for secret in found for part in secret.split(":")])
+    found.update([part for secret in found for part in (*secret.split(":"), _AUTHORITY_END.split(secret)[0])])
     found.update([_unescaped(secret) for secret in found], [unquote(secret) for secret in found])
     text = text.replace(url, redact(url))
     for secret in sorted(found, key=len, reverse=True):
