@@ -117,6 +117,6 @@ def test_the_copy_that_ships_with_the_package_is_the_same(schema_folder: Path) -
 
 @pytest.mark.parametrize("version", ["1.7", "1.07.0", "v1.7.0", "1.7.0 ", "2.0.0", "1.7.0-beta", ""])
 def test_a_version_is_three_numbers_and_begins_with_1(schema: dict[str, Any], version: str) -> None:
-    pattern = schema["properties"]["schema_version"]["pattern"]
+    pattern = schema["$defs"]["version"]["pattern"]
 
     assert None is re.search(pattern, version)
