@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from strata_core.codec import decode_record, dump_json, encode_record, load_json
+from strata_core.codec import decode_record, encode_record, load_json
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.memory import MemoryBackend
 from strata_core.options import Deltas, Offload
@@ -22,7 +23,7 @@ def decoded(text: str) -> Checkpoint:
 
 
 def encoded(checkpoint: Checkpoint) -> str:
-    return dump_json(encode_record(checkpoint), "record").decode()
+    return json.dumps(encode_record(checkpoint), ensure_ascii=False, separators=(",", ":"))
 
 
 class Shelf(MemoryBackend):

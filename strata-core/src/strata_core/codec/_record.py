@@ -7,12 +7,13 @@ is the state as stored.  `strata_core.codec._state` does the body.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from strata_core._validation import check_metadata, check_moment, check_text, check_thread_id
-from strata_core.codec._json import check_json, dump_json, load_json, quote
+from strata_core.codec._json import MAX_NESTING, check_json, dump_json, load_json, quote
 from strata_core.codec._times import format_time, parse_time
 from strata_core.errors import InvalidInputError, SchemaVersionError
 from strata_core.records import Checkpoint, CheckpointStatus, GraphIdentity, HumanDecision, Wait, WaitKind
@@ -73,7 +74,10 @@ def encode_envelope(checkpoint: Checkpoint) -> bytes:
     if checkpoint.nested is not None:
         parts += ',"nested":', _nested(checkpoint.nested, checkpoint.thread_id)
     if checkpoint.decision is not None:
-        parts += ',"decision":', dump_json(_decision_members(checkpoint.decision), "decision").decode()
+        parts += (
+            ',"decision":',
+            dump_json(_decision_members(checkpoint.decision), "decision", nesting=MAX_NESTING + 1).decode(),
+        )
     if checkpoint.wait is not None:
         parts += ',"wait":', dump_json(_wait_members(checkpoint.wait), "wait").decode()
     if checkpoint.graph is not None:
@@ -109,7 +113,8 @@ def _nested(nested: object, thread_id: str) -> str:
     if checkpoint.thread_id != thread_id:
         raise InvalidInputError("nested.thread_id", f"must be the outer thread {thread_id!r}")
     try:
-        return dump_json(encode_record(checkpoint), "nested").decode()
+        # Its state was checked by its own limit; how deep subgraphs nest is no matter of the state.
+        return dump_json(encode_record(checkpoint), "nested", nesting=sys.maxsize).decode()
     except InvalidInputError as error:
         where = error.argument if error.argument.startswith("nested") else f"nested.{error.argument}"
         raise InvalidInputError(where, error.problem) from None
