@@ -7,6 +7,7 @@ import decimal
 import enum
 import json
 import math
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -155,3 +156,14 @@ def test_text_that_is_no_strict_json_is_a_value_error(raw):
 
 def test_escaped_pairs_and_nul_are_text():
     assert "\U0001f600 \0" == load_json(b'"\\ud83d\\ude00 \\u0000"')
+
+
+@pytest.mark.parametrize("limit", [0, 640, 100_000])
+def test_the_limit_of_4300_digits_does_not_depend_on_the_interpreters_own(limit):
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(limit)
+    try:
+        with pytest.raises(InvalidInputError):
+            dump_json({"a": [10**4300]})
+    finally:
+        sys.set_int_max_str_digits(before)
