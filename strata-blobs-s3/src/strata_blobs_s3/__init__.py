@@ -1,4 +1,4 @@
-"""A blob store on S3 for Strata.  Planned: there is nothing here yet; README.md says what to use meanwhile."""
+"""A blob store on S3 for Strata.  Planned: nothing is here yet."""
 
 from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""A checkpoint store on Redis and Valkey for Strata.  Planned: there is nothing here yet; README.md says what to use meanwhile."""
+"""A checkpoint store on Redis and Valkey for Strata.  Planned: nothing is here yet."""
 
 from importlib.metadata import version
 
