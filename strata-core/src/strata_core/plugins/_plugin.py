@@ -138,11 +138,7 @@ class Plugin:
         if not callable(function) or _is_async(function):
             raise self.error(f"returns a {kind.__name__} from {hook} whose {factory} is not a synchronous callable")
         if isinstance(answer, StoreProvider | BlobProvider):
-            bad = [
-                scheme
-                for scheme in answer.schemes
-                if type(scheme) is not str or _SCHEME.fullmatch(scheme) is None
-            ]
+            bad = [scheme for scheme in answer.schemes if type(scheme) is not str or _SCHEME.fullmatch(scheme) is None]
             if bad or not answer.schemes:
                 raise self.error(f"returns a {kind.__name__} from {hook} with bad schemes {answer.schemes!r}")
         if isinstance(answer, StoreProvider) and not isinstance(answer.options_class, type | None):

@@ -132,9 +132,7 @@ class PluginSet:
             return _only(entry, plugin, BlobProvider, lambda found: entry.name in found.schemes)
         return _only(entry, plugin, WrapperProvider, lambda found: found.name == entry.name)
 
-    def _find(
-        self, kind: PluginKind, provider: type[S], name: str, serves: Callable[[S], bool]
-    ) -> tuple[Plugin, S]:
+    def _find(self, kind: PluginKind, provider: type[S], name: str, serves: Callable[[S], bool]) -> tuple[Plugin, S]:
         mine = [(plugin, found) for plugin in self._passed for found in plugin.offers(provider) if serves(found)]
         if len(mine) > 1:
             raise PluginError(
