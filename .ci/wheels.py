@@ -52,8 +52,7 @@ class TestQuery(Storage, QueryTests):
 class TestRetention(Storage, RetentionTests):
     pass
 '''
-CHECK = """
-import importlib, importlib.metadata as metadata, importlib.resources as resources
+CHECK = """import importlib, importlib.metadata as metadata, importlib.resources as resources
 module = importlib.import_module({module!r})
 distribution = metadata.distribution({name!r})
 assert {version!r} == distribution.version, distribution.version
@@ -65,7 +64,7 @@ assert any(path.name == "LICENSE" for path in distribution.files), "no LICENSE"
 
 def run(*command: str | Path, folder: Path) -> None:
     """Run a command, shown, in an environment that knows nothing of the checkout."""
-    print("+", *[str(part) for part in command][:6], flush=True)
+    print("+", *[str(part).partition("\n")[0] for part in command], flush=True)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
     subprocess.run([str(part) for part in command], cwd=folder, env=environment, check=True)
 
@@ -81,9 +80,10 @@ def distributions() -> dict[str, tuple[Path, str]]:
 
 def install(folder: Path, wheels: Path, *requirements: str) -> Path:
     """Make a fresh environment in `folder`, install with pip, check it, and return its `bin`."""
-    venv.create(folder, with_pip=True, clear=True)
-    run(folder / "bin" / "pip", "install", "--quiet", "--find-links", wheels, *requirements, folder=folder)
-    run(folder / "bin" / "pip", "check", folder=folder)
+    venv.create(folder, clear=True)  # without a pip of its own, which takes longer than all the rest
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python")
+    run(*pip, "install", "--quiet", "--find-links", wheels, *requirements, folder=folder)
+    run(*pip, "check", folder=folder)
     return folder / "bin"
 
 
