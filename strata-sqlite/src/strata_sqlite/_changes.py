@@ -25,9 +25,9 @@ _GRAPH_AND_DUE_AT: Final = 7
 @cache
 def insert_rows(count: int) -> str:
     """Return the statement that appends `count` rows; JSON comes as bytes, and stays text for whoever reads it."""
-    row = "(?, ?, ?, ?, CAST(? AS TEXT), CAST(? AS TEXT))"
+    row = "(?, ?, ?, ?, ?, CAST(? AS TEXT), CAST(? AS TEXT))"
     return (
-        "INSERT INTO strata_rows(key, whole_at, write_id, version, envelope, body) "  # noqa: S608
+        "INSERT INTO strata_rows(thread, sequence, whole_at, write_id, version, envelope, body) "  # noqa: S608
         f"VALUES {', '.join([row] * count)}"
     )
 
@@ -93,8 +93,9 @@ class Changes:
             self._append(thread, record, known, new, stored)
         if commit.row is not None and not commit.erase:
             row = commit.row
-            key = (thread << 32) + new.sequence
-            self._rows.append((key, new.whole_at, commit.write_id, row.version, row.envelope, row.body))
+            self._rows.append(
+                (thread, new.sequence, new.whole_at, commit.write_id, row.version, row.envelope, row.body)
+            )
             self._blobs += [(thread, digest, content) for digest, content in commit.blobs]
 
     def _append(self, thread: int, record: tuple[Any, ...], known: Head, new: Head, stored: str | None) -> None:
@@ -124,7 +125,7 @@ class Changes:
     def write(self, db: sqlite3.Connection) -> None:
         """Write everything, inside the transaction that is open."""
         for thread in self._erased:
-            db.execute("DELETE FROM strata_rows WHERE key BETWEEN ?1 << 32 AND (?1 << 32) + 4294967295", (thread,))
+            db.execute("DELETE FROM strata_rows WHERE thread = ?", (thread,))
             db.execute("DELETE FROM strata_blobs WHERE thread = ?", (thread,))
         if self._old_pairs:
             db.executemany("DELETE FROM strata_metadata WHERE key = ? AND value = ? AND thread = ?", self._old_pairs)

@@ -65,12 +65,25 @@ def metadata_from(text: str | None) -> dict[str, str]:
 
 def head_from(record: tuple[Any, ...], now: int, *, metadata: bool = True, envelope: bytes = b"") -> Head:
     """Return the head that a record of `READ` holds; `metadata` False leaves that empty, as a judge needs none."""
+    (_, thread_id, sequence, whole_at, write_ids, state, updated, due, graph_id, graph_version, pairs) = record[:11]
+    (external, token, owner, expires, lease_id, closing) = record[11:17]
     return Head(
-        *record[1:10],
-        metadata_from(record[10]) if metadata else {},
-        record[11] != 0,
-        *record[12:16],
-        record[16] != 0,
+        thread_id,
+        sequence,
+        whole_at,
+        write_ids,
+        state,
+        updated,
+        due,
+        graph_id,
+        graph_version,
+        metadata_from(pairs) if metadata else {},
+        external != 0,
+        token,
+        owner,
+        expires,
+        lease_id,
+        closing != 0,
         now,
         envelope,
     )

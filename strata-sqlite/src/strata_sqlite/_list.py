@@ -39,7 +39,7 @@ _FILL: Final = f"""
 SELECT {READ}, CAST(r.envelope AS BLOB)
 FROM json_each(?) AS page
 CROSS JOIN strata_heads AS h ON h.thread = page.value
-LEFT JOIN strata_rows AS r ON r.key = (h.thread << 32) + h.sequence
+LEFT JOIN strata_rows AS r ON r.thread = h.thread AND r.sequence = h.sequence
 ORDER BY page.key
 """  # noqa: S608
 _CARRIES: Final = "EXISTS (SELECT 1 FROM strata_metadata AS m WHERE m.key = ? AND m.value = ? AND m.thread = h.thread)"

@@ -14,22 +14,22 @@ from strata_sqlite._heads import READ, head_from
 __all__ = ["BLOBS", "HEAD", "LATEST", "RANGE", "read_blobs", "read_head", "read_rows"]
 
 HEAD: Final = f"SELECT {READ} FROM strata_heads AS h WHERE h.thread_id = ?"  # noqa: S608
-_ROW: Final = "r.key & 4294967295, r.whole_at, r.write_id, r.version, CAST(r.envelope AS BLOB), CAST(r.body AS BLOB)"
+_ROW: Final = "r.sequence, r.whole_at, r.write_id, r.version, CAST(r.envelope AS BLOB), CAST(r.body AS BLOB)"
 LATEST: Final = f"""
 SELECT {_ROW}
 FROM strata_heads AS h
-CROSS JOIN strata_rows AS r ON r.key BETWEEN (h.thread << 32) + h.whole_at AND (h.thread << 32) + h.sequence
-WHERE h.thread_id = ? AND h.sequence >= 0
-ORDER BY r.key
+CROSS JOIN strata_rows AS r ON r.thread = h.thread AND r.sequence BETWEEN h.whole_at AND h.sequence
+WHERE h.thread_id = ?
+ORDER BY r.sequence
 """  # noqa: S608
 RANGE: Final = f"""
 SELECT {_ROW}
 FROM strata_heads AS h
-CROSS JOIN strata_rows AS f ON f.key = (h.thread << 32) + ?2
+CROSS JOIN strata_rows AS f ON f.thread = h.thread AND f.sequence = ?2
 CROSS JOIN strata_rows AS r
-    ON r.key BETWEEN (h.thread << 32) + f.whole_at AND (h.thread << 32) + min(h.sequence, coalesce(?3, h.sequence))
-WHERE h.thread_id = ?1 AND ?2 BETWEEN 0 AND h.sequence
-ORDER BY r.key
+    ON r.thread = h.thread AND r.sequence BETWEEN f.whole_at AND min(h.sequence, coalesce(?3, h.sequence))
+WHERE h.thread_id = ?1
+ORDER BY r.sequence
 """  # noqa: S608
 BLOBS: Final = """
 SELECT b.digest, b.content

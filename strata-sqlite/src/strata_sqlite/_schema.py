@@ -4,9 +4,12 @@ The version stands in ``PRAGMA user_version``: it is part of the file's header, 
 in the same transaction as the tables, and costs no page.  ``PRAGMA application_id`` beside it tells our files from
 everybody else's, which may use `user_version` too.
 
-A thread has a number, the key of its head.  Rows are keyed ``number << 32 | sequence`` in one B-tree, so that a thread
-lies together, its log is one range, and a row costs no index.  A number is free again only in the transaction in which
-the rows and blobs under it went.
+A thread has a number, the key of its head.  A number is free again only in the transaction in which the rows and blobs
+under it went.
+
+Rows lie in the order in which they came, and a small index of integers finds them by thread number and sequence.  Keyed
+by thread and sequence themselves, fifty threads that save together would dirty fifty pages a commit instead of seven:
+measured, that took twice as long and left the pages less full.
 
 The one index that every save writes is `strata_heads_by_state`.  A listing of all states merges its seven ranges.  The
 other indexes hold nothing that an ordinary save changes.  The state of a head without rows is empty, which makes these
@@ -51,13 +54,16 @@ _VERSION_1: Final = (
     "CREATE INDEX strata_heads_by_lease ON strata_heads(expires) WHERE token <> 0",
     """
     CREATE TABLE strata_rows(
-        key      INTEGER PRIMARY KEY,
+        number   INTEGER PRIMARY KEY,
+        thread   INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
         whole_at INTEGER NOT NULL,
         write_id BLOB NOT NULL,
         version  TEXT NOT NULL,
         envelope TEXT NOT NULL,
         body     TEXT NOT NULL)
     """,
+    "CREATE UNIQUE INDEX strata_rows_by_place ON strata_rows(thread, sequence)",
     """
     CREATE TABLE strata_metadata(
         key    TEXT NOT NULL,
@@ -70,7 +76,7 @@ _VERSION_1: Final = (
     """
     CREATE VIEW checkpoints AS
     SELECT h.thread_id,
-           r.key & 4294967295 AS sequence,
+           r.sequence,
            json_extract(r.envelope, '$.status') AS status,
            r.version AS schema_version,
            r.body AS frozen_state,
@@ -85,7 +91,7 @@ _VERSION_1: Final = (
            json_extract(r.envelope, '$.resumed_at') AS resumed_at,
            r.envelope
     FROM strata_heads AS h
-    CROSS JOIN strata_rows AS r ON r.key BETWEEN h.thread << 32 AND (h.thread << 32) + 4294967295
+    CROSS JOIN strata_rows AS r ON r.thread = h.thread
     """,
     """
     CREATE VIEW threads AS
