@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from strata_core.rows import Head
+from strata_sqlite._schema import STATES
 
 __all__ = [
     "ALL",
@@ -50,6 +51,7 @@ LEASE: Final = ALL[9:]
 READ: Final = ", ".join(f"h.{column}" for column in ("thread", "thread_id", *ALL))
 """What `head_from` takes."""
 
+_STATE_NAMES: Final = {number: state for state, number in STATES.items()}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -72,7 +74,7 @@ def head_from(record: tuple[Any, ...], now: int, *, metadata: bool = True, envel
         sequence,
         whole_at,
         write_ids,
-        state,
+        _STATE_NAMES.get(state, state),
         updated,
         due,
         graph_id,
@@ -95,7 +97,7 @@ def fields(head: Head, metadata: str | None) -> tuple[Any, ...]:
         head.sequence,
         head.whole_at,
         head.write_ids,
-        head.state,
+        STATES.get(head.state, head.state),
         head.updated,
         head.due,
         head.graph_id,

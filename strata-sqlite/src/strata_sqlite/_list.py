@@ -21,6 +21,7 @@ import attrs
 from strata_core.clock import Clock, micros
 from strata_core.rows import Head, HeadQuery
 from strata_sqlite._heads import READ, head_from
+from strata_sqlite._schema import STATES
 
 __all__ = ["RARE", "list_heads", "page_statement"]
 
@@ -76,7 +77,7 @@ def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[
     if rare:
         start, terms = rare[0], [*_indexed_as_filters(query, now), *plain]
         if query.state is not None:
-            terms.append(_Term("h.state = ?", (query.state,)))
+            terms.append(_Term("h.state = ?", (STATES.get(query.state, query.state),)))
         where = " AND ".join([start.sql, *(term.sql for term in terms)])
         values = [*start.values, *(value for term in terms for value in term.values), query.limit]
         statement = (
@@ -96,9 +97,9 @@ def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[
     return statement, [value for state in states for value in (state, *bound)] + [query.limit]
 
 
-def _states(db: sqlite3.Connection, query: HeadQuery) -> list[str]:
+def _states(db: sqlite3.Connection, query: HeadQuery) -> list[int | str]:
     if query.state is not None:
-        return [query.state]
+        return [STATES.get(query.state, query.state)]
     if query.rowless:
         return [""]
     return [record[0] for record in db.execute(_STATES).fetchall()] or [""]

@@ -12,20 +12,32 @@ by thread and sequence themselves, fifty threads that save together would dirty 
 measured, that took twice as long and left the pages less full.
 
 The one index that every save writes is `strata_heads_by_state`.  A listing of all states merges its seven ranges.  The
-other indexes hold nothing that an ordinary save changes.  The state of a head without rows is empty, which makes these
-a range of their own.
+other indexes hold nothing that an ordinary save changes.  A state is kept as a small integer, which
+saves twenty bytes a thread; one that has no number is kept as it is.  The state of a head without rows is empty, which
+makes these a range of their own.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["APPLICATION_ID", "PAGE_SIZE", "STEPS", "VERSION"]
+__all__ = ["APPLICATION_ID", "PAGE_SIZE", "STATES", "STEPS", "VERSION"]
 
 APPLICATION_ID: Final = 0x53545241
 """``STRA``."""
 PAGE_SIZE: Final = 8192
 """Bytes; six rows of the usual size on a page, and no overflow pages below 8 KB."""
+
+STATES: Final = {
+    "interrupted": 1,
+    "failed": 2,
+    "cancelled": 3,
+    "running": 4,
+    "completed": 5,
+    "ended": 6,
+    "resumed": 7,
+}
+"""How a thread's state is kept in `strata_heads`; part of the file format, so never renumbered."""
 
 _VERSION_1: Final = (
     """
@@ -35,7 +47,7 @@ _VERSION_1: Final = (
         sequence      INTEGER NOT NULL,
         whole_at      INTEGER NOT NULL,
         write_ids     BLOB NOT NULL,
-        state         TEXT NOT NULL,
+        state         NOT NULL,
         updated       INTEGER NOT NULL,
         due           INTEGER,
         graph_id      TEXT,
@@ -96,7 +108,9 @@ _VERSION_1: Final = (
     """
     CREATE VIEW threads AS
     SELECT h.thread_id,
-           h.state,
+           CASE h.state
+               WHEN 1 THEN 'interrupted' WHEN 2 THEN 'failed' WHEN 3 THEN 'cancelled' WHEN 4 THEN 'running'
+               WHEN 5 THEN 'completed' WHEN 6 THEN 'ended' WHEN 7 THEN 'resumed' ELSE h.state END AS state,
            strftime('%Y-%m-%dT%H:%M:%S', h.updated / 1000000, 'unixepoch')
                || printf('.%06dZ', h.updated % 1000000) AS updated_at,
            h.sequence + 1 AS checkpoints,
