@@ -94,7 +94,8 @@ def with_backend(path: Path | str, use: Callable[[SqliteBackend], Awaitable[Any]
 
 
 def writer_of(backend: SqliteBackend) -> sqlite3.Connection:
-    assert backend._writer is not None and backend._writer._connection is not None
+    assert backend._writer is not None
+    assert backend._writer._connection is not None
     return backend._writer._connection
 
 
@@ -113,9 +114,7 @@ def start(program: str, *arguments: object, **more: Any) -> "subprocess.Popen[st
     """Start one of the programs beside the tests; warnings are errors in it."""
     command = [sys.executable, "-W", "error", str(TESTS / "programs" / program), *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": str(TESTS)}
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more
-    )
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **more)
 
 
 def finish(process: "subprocess.Popen[str]", seconds: float = 60) -> str:
@@ -127,3 +126,20 @@ def finish(process: "subprocess.Popen[str]", seconds: float = 60) -> str:
 
     assert (0, "") == (process.returncode, err)
     return out
+
+
+def golden_version_1(path: Path) -> Path:
+    """Make the database of schema version 1."""
+    db = sqlite3.connect(path)
+    db.executescript((TESTS / "golden" / "version-1.sql").read_text())
+    db.close()
+    return path
+
+
+def query(path: Path, statement: str, *values: object) -> list[Any]:
+    """Ask a database as any SQLite client does."""
+    db = sqlite3.connect(path)
+    try:
+        return db.execute(statement, values).fetchall()
+    finally:
+        db.close()
