@@ -8,14 +8,15 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
 import pytest
 from aiosqlite import core
-from support import finish, save, start, with_backend
+from sqlite_support import finish, save, start, with_backend
 
 from strata_core.errors import StoreClosedError, UsageError
 from strata_core.options import Setup
@@ -49,10 +50,9 @@ def test_aiosqlite_is_of_the_minor_version_whose_inside_is_known() -> None:
 
 def test_the_thread_of_aiosqlite_calls_what_is_queued_and_ends_on_the_sentinel() -> None:
     connection = aiosqlite.Connection(memory, iter_chunk_size=64)
-    calls: "queue.SimpleQueue[int]" = queue.SimpleQueue()
+    calls: queue.SimpleQueue[int] = queue.SimpleQueue()
 
-    assert connection._thread.ident is None
-    assert connection._connection is None
+    assert (None, None) == (connection._thread.ident, connection._connection)
     connection._thread.start()
     connection._tx.put_nowait((None, lambda: calls.put(threading.get_ident())))
     connection._tx.put_nowait((None, lambda: core._STOP_RUNNING_SENTINEL))
@@ -180,8 +180,8 @@ class Cancelling:
     def __init__(self, at: int) -> None:
         self.left = at
 
-    async def run(self, coroutine: object) -> None:
-        task = asyncio.ensure_future(coroutine)  # type: ignore[arg-type]
+    async def run(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(coroutine)
         while not task.done():
             if self.left == 0:
                 task.cancel()

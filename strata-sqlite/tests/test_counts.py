@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import EXAMPLE_TIME, save, traced, with_backend, writer_of
+from sqlite_support import EXAMPLE_TIME, save, traced, with_backend, writer_of
 
 from strata_core.rows import Commit, Drop, HeadQuery, Take
 from strata_sqlite import SqliteBackend

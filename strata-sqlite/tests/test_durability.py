@@ -7,10 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support import opened, query, save, with_backend, writer_of
+from sqlite_support import opened, query, save, with_backend, writer_of
 
 from strata_core.errors import InvalidInputError
-from strata_sqlite import SqliteBackend, SqliteOptions, Synchronous, _files
+from strata_sqlite import SqliteBackend, SqliteOptions, Synchronous
 
 
 @pytest.mark.parametrize(("synchronous", "number"), [("FULL", 2), ("NORMAL", 1)])
@@ -44,7 +44,7 @@ def test_full_is_the_default() -> None:
 @pytest.mark.parametrize("value", ["OFF", "full", "", None, 2])
 def test_any_other_synchronous_is_refused(value: object) -> None:
     with pytest.raises(InvalidInputError, match="synchronous: must be 'FULL' or 'NORMAL'"):
-        SqliteOptions(synchronous=value)  # type: ignore[arg-type]
+        SqliteOptions(synchronous=value)
 
 
 @pytest.mark.parametrize("value", [timedelta(seconds=-1), timedelta(hours=2), 5, None])
@@ -61,14 +61,14 @@ def test_the_folder_is_synced_after_the_tables_are_there_and_before_the_store_is
 
     def fsync(descriptor: int) -> None:
         assert stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        synced.append((os.readlink(f"/proc/self/fd/{descriptor}"), query(path, "PRAGMA user_version")))
+        synced.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), query(path, "PRAGMA user_version")))
         original(descriptor)
 
     async def check(backend: SqliteBackend) -> None:
         assert [(str(tmp_path), [(2,)])] == synced
 
     path = tmp_path / "store.db"
-    monkeypatch.setattr(_files.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     with_backend(path, check)
 
 
@@ -76,7 +76,7 @@ def test_a_file_system_that_cannot_sync_folders_is_no_obstacle(tmp_path: Path, m
     def fsync(descriptor: int) -> None:
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(_files.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     with_backend(tmp_path / "store.db", lambda backend: backend.commit([save("t")]))
 
     assert [("t",)] == query(tmp_path / "store.db", "SELECT thread_id FROM threads")

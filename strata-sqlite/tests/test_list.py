@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support import EXAMPLE_TIME, save, with_backend
+from sqlite_support import EXAMPLE_TIME, save, with_backend
 
 from strata_core.clock import from_micros
 from strata_core.memory import MemoryBackend
@@ -31,7 +31,9 @@ def random_commit(choose: random.Random, number: int) -> Commit:
         due=choose.choice([None, None, EXAMPLE_TIME + choose.randrange(20)]),
         graph_id=choose.choice([None, "g", "h"]),
         graph_version=choose.choice([None, "1", "2"]),
-        metadata={key: choose.choice("xy") for key in choose.sample(["tenant", "a' OR 1=1 --", "k%"], choose.randrange(4))},
+        metadata={
+            key: choose.choice("xy") for key in choose.sample(["tenant", "a' OR 1=1 --", "k%"], choose.randrange(4))
+        },
         lease=lease,
     )
 
@@ -43,7 +45,9 @@ def random_query(choose: random.Random) -> HeadQuery:
     times = [EXAMPLE_TIME + offset for offset in range(-1, 42, 3)]
     return HeadQuery(
         state=maybe(*STATES, "no such state"),
-        metadata={key: choose.choice("xy") for key in choose.sample(["tenant", "a' OR 1=1 --"], choose.choice([0, 0, 1, 2]))},
+        metadata={
+            key: choose.choice("xy") for key in choose.sample(["tenant", "a' OR 1=1 --"], choose.choice([0, 0, 1, 2]))
+        },
         updated_after=maybe(*times),
         updated_before=maybe(*times),
         graph_id=maybe("g", "h", "no such graph"),
@@ -167,7 +171,9 @@ def test_a_listing_costs_the_same_in_a_store_ten_times_as_large(tmp_path: Path) 
         large = {name: await backend._lister.run(steps, query, clock) for name, query in QUERIES.items()}
 
         # "all due" is rare at first and common then: it changes its way, and must not become dear.
-        dearer = {name: (small[name], large[name]) for name in small if large[name] > max(1.2 * small[name], small[name] + 10)}
+        dearer = {
+            name: (small[name], large[name]) for name in small if large[name] > max(1.2 * small[name], small[name] + 10)
+        }
         assert {} == dearer
         assert max(large.values()) < 600
 

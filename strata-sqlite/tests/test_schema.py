@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from support import EXAMPLE_TIME, golden_version_1, opened, query, save, traced, with_backend, writer_of
+from sqlite_support import EXAMPLE_TIME, golden_version_1, opened, query, save, traced, with_backend, writer_of
 
 from strata_core.errors import SchemaVersionError
 from strata_core.options import Setup
@@ -53,9 +53,7 @@ def test_an_old_file_is_upgraded_by_a_writing_open_and_keeps_its_content(tmp_pat
     with_backend(path, check)
 
     assert [(2,)] == query(path, "PRAGMA user_version")
-    assert [("order-1", "sha256:0", 7)] == query(
-        path, "SELECT thread_id, hash, length(content) FROM checkpoint_blobs"
-    )
+    assert [("order-1", "sha256:0", 7)] == query(path, "SELECT thread_id, hash, length(content) FROM checkpoint_blobs")
 
 
 def test_an_upgraded_file_and_a_new_one_have_the_same_schema(tmp_path: Path) -> None:
@@ -100,7 +98,9 @@ def test_a_newer_file_is_refused_by_name_and_left_alone(tmp_path: Path, read_onl
     path = golden_version_1(tmp_path / "store.db")
     query(path, "PRAGMA user_version = 3")
     before = fingerprint(path)
-    with pytest.raises(SchemaVersionError, match="schema version 3, and this release of strata-sqlite knows up to 2") as caught:
+    with pytest.raises(
+        SchemaVersionError, match="schema version 3, and this release of strata-sqlite knows up to 2"
+    ) as caught:
         with_backend(path, nothing, read_only=read_only, setup=setup)
 
     assert ("3", "2") == (caught.value.found, caught.value.supported)
