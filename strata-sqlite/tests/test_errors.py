@@ -232,5 +232,9 @@ def test_a_file_removed_under_a_read_only_store_is_unavailable(tmp_path: Path) -
             path.write_bytes(b"x" * 5000)
             with pytest.raises(SchemaVersionError):
                 await backend.read_head("t")
+            path.unlink()
+            async with opened(path) as writer:
+                await writer.commit([save("u")])
+            assert await backend.read_head("u") is not None
 
     asyncio.run(check())
