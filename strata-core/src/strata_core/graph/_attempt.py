@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from strata_core.graph._context import NodeContext, visit_key
 from strata_core.graph._copying import isolate
@@ -102,7 +102,7 @@ async def _attempt(run: Run[S], node: Node, number: int) -> S:
                 f"node {node.name!r} returned {type(result).__name__}, not {run.state_class.__name__}; "
                 "a node returns the next state"
             )
-    return result  # type: ignore[no-any-return]
+    return cast("S", result)
 
 
 async def _in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None) -> Any:
@@ -146,7 +146,7 @@ async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
     target = router.targets.get(name) if isinstance(name, str) else None
     if target is None:
         raise RoutingError(
-            f"the router of node {node.name!r} named {name!r}, which is none of its targets: {', '.join(router.targets)}"
+            f"the router of node {node.name!r} named {name!r}; its targets are {', '.join(router.targets)}"
         )
     return target
 

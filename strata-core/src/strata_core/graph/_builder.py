@@ -9,11 +9,12 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from strata_core._validation import check_owner, check_thread_id, check_ttl
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import GraphValidationError, InvalidInputError
-from strata_core.graph._compiled import CompiledGraph, Plan
+from strata_core.graph._compiled import CompiledGraph
 from strata_core.graph._context import NodeContext
 from strata_core.graph._drafts import BoundaryDraft, Draft, EdgeDraft, NodeDraft, RouteDraft
 from strata_core.graph._handlers import inspect_handler
 from strata_core.graph._nodes import Boundary, Node, Router
+from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._retry import RetryPolicy

@@ -48,6 +48,7 @@ class CompiledGraph(Generic[S]):
     """
 
     __slots__ = ("_plan",)
+    _plan: Plan[S]
 
     def __init__(self, plan: Plan[S]) -> None:
         object.__setattr__(self, "_plan", plan)

@@ -102,7 +102,7 @@ def _learn(kind: type) -> _Copier:
         copier = _atom
     elif hasattr(kind, "__deepcopy__") or hasattr(kind, "__copy__"):
         copier = copy.deepcopy
-    elif issubclass(kind, tuple) and hasattr(kind, "_make") and kind.__slots__ == ():
+    elif issubclass(kind, tuple) and hasattr(kind, "_make") and getattr(kind, "__slots__", None) == ():
         copier = _named_tuple
     elif (names := _field_names(kind)) is not None:
         copier = _object_copier(kind, names)
@@ -155,7 +155,7 @@ def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
         return changed
 
     def rebuild(value: Any, changed: list[tuple[str, Any]]) -> Any:
-        new = make(kind)
+        new: Any = make(kind)
         if has_dict:
             extra = vars(value)
             for name, item in extra.items():
@@ -182,7 +182,7 @@ def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
 
 def _is_frozen(kind: type, names: tuple[str, ...]) -> bool:
     """Tell whether no field of a class can be set, by trying it on an empty instance."""
-    blank = object.__new__(kind)
+    blank: Any = object.__new__(kind)
     for name in names:
         try:
             setattr(blank, name, None)

@@ -157,7 +157,7 @@ def _rehydrate(plan: Plan[S], checkpoint: Checkpoint, overrides: Mapping[str, An
         except Exception as error:  # noqa: BLE001  # upcast is a user's code
             detail = f"upcast from version {graph.version!r}: {describe(error)}"
             return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail, error=error)
-        if not isinstance(content, Mapping):
+        if not isinstance(content, Mapping):  # type: ignore[redundant-expr,unused-ignore]
             detail = f"upcast from version {graph.version!r} returned {type(content).__name__}, not a JSON object"
             return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail)
     try:

@@ -286,7 +286,7 @@ def _literal(shape: Shape) -> _Dump:
     return check
 
 
-def _dump_items(kind: type, inner: _Dump) -> _Dump:
+def _dump_items(kind: type[list[Any] | tuple[Any, ...]], inner: _Dump) -> _Dump:
     def dump(value: Any) -> list[Any]:
         if type(value) is not kind:
             raise _mismatch(value, f"a {kind.__name__}")

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any, ClassVar, Final, Literal, NewType, Union
+from typing import Any, ClassVar, Final, Literal, NewType, Union, cast
 from uuid import UUID
 
 import attrs
@@ -116,7 +116,7 @@ def _unwrap(tp: Any) -> Any:
         if isinstance(tp, NewType):
             tp = tp.__supertype__
         elif isinstance(tp, getattr(typing, "TypeAliasType", ())):
-            tp = tp.__value__
+            tp = cast("Any", tp).__value__
         elif typing.get_origin(tp) in (typing.Annotated, typing.Final, typing.Required, typing.NotRequired):
             tp = typing.get_args(tp)[0]
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from strata_core._validation import check_thread_id
 from strata_core.errors import InvalidInputError
-from strata_core.graph._drafts import Draft
+from strata_core.graph._drafts import Draft, EdgeDraft, RouteDraft
 from strata_core.graph._handlers import HandlerError, inspect_handler
 from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._retry import RetryPolicy
@@ -44,6 +44,10 @@ def _key(value: Any) -> Any:
 
 def _names(draft: Draft) -> set[Any]:
     return {_key(node.name) for node in draft.nodes}
+
+
+def _edges(draft: Draft) -> list[EdgeDraft | RouteDraft]:
+    return [*draft.edges, *draft.routes]
 
 
 def _nodes(draft: Draft) -> Iterable[GraphProblem]:
@@ -99,7 +103,7 @@ def _references(draft: Draft) -> Iterable[GraphProblem]:
 
 
 def _ways(draft: Draft) -> Iterable[GraphProblem]:
-    sources = Counter(_key(way.source) for way in [*draft.edges, *draft.routes])
+    sources = Counter(_key(way.source) for way in _edges(draft))
     for source, count in sources.items():
         if count > 1:
             text = f"node {source!r} has {count} ways on; use one edge, or one conditional edge with several targets"
@@ -156,7 +160,7 @@ def _closure(start: Iterable[str], ways: dict[str, list[str]]) -> set[str]:
 
 
 def _endless(draft: Draft, ways: dict[str, list[str]], reached: set[str]) -> Iterable[GraphProblem]:
-    leaving = {_key(way.source) for way in [*draft.edges, *draft.routes]}
+    leaving = {_key(way.source) for way in _edges(draft)}
     names = _names(draft)
     # A way to a node that does not exist is reported already; here it counts as a way out.
     out = {_key(edge.source) for edge in draft.edges if _key(edge.target) not in names}
