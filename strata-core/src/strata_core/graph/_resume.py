@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -157,7 +157,7 @@ def _rehydrate(plan: Plan[S], checkpoint: Checkpoint, overrides: Mapping[str, An
         except Exception as error:  # noqa: BLE001  # upcast is a user's code
             detail = f"upcast from version {graph.version!r}: {describe(error)}"
             return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail, error=error)
-        if not isinstance(content, Mapping):  # type: ignore[redundant-expr,unused-ignore]
+        if not isinstance(cast("object", content), Mapping):
             detail = f"upcast from version {graph.version!r} returned {type(content).__name__}, not a JSON object"
             return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail)
     try:
