@@ -10,8 +10,8 @@ from strata_core.clock import Clock, SystemClock
 __all__ = ["set_alarm"]
 
 
-def set_alarm(clock: Clock, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
-    """Call `callback` once, from the event loop, after that many seconds on the clock.
+def set_alarm(clock: Clock, moment: float, callback: Callable[[], None]) -> Callable[[], None]:
+    """Call `callback` once, from the event loop, when the clock's monotonic time has reached `moment`.
 
     On the machine's clock this is a timer of the loop, which costs next to nothing when it is called off; on any other
     clock it is a task that sleeps.
@@ -21,10 +21,11 @@ def set_alarm(clock: Clock, seconds: float, callback: Callable[[], None]) -> Cal
     """
     loop = asyncio.get_running_loop()
     if isinstance(clock, SystemClock):
-        return loop.call_later(max(seconds, 0), callback).cancel
+        return loop.call_later(max(moment - clock.monotonic(), 0), callback).cancel
 
     async def wait() -> None:
-        await clock.sleep(seconds)
+        while (left := moment - clock.monotonic()) > 0:
+            await clock.sleep(left)
         callback()
 
     task = loop.create_task(wait())

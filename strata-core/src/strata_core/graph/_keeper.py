@@ -67,7 +67,7 @@ class LeaseKeeper:
         self.renew_at = moment
         if self._alarm is not None:
             self._alarm()
-        self._alarm = set_alarm(self._clock, moment - self._clock.monotonic(), self._wake)
+        self._alarm = set_alarm(self._clock, moment, self._wake)
 
     def _wake(self) -> None:
         now = self._clock.monotonic()
@@ -77,7 +77,7 @@ class LeaseKeeper:
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.get_running_loop().create_task(self._renew())
         # A renewal that hangs must not hide that the lease has run out.
-        self._alarm = set_alarm(self._clock, self._until - now, self._wake)
+        self._alarm = set_alarm(self._clock, self._until, self._wake)
 
     async def _renew(self) -> None:
         sent = self._clock.monotonic()

@@ -60,7 +60,7 @@ class Stop:
             self._deadline_at = self._clock.monotonic() + left.total_seconds()
             if left > timedelta(0):
                 self._call_off.append(
-                    set_alarm(self._clock, left.total_seconds(), lambda: self.fire(CancelReason.DEADLINE))
+                    set_alarm(self._clock, self._deadline_at, lambda: self.fire(CancelReason.DEADLINE))
                 )
         if self._token is not None:
             self._loop = asyncio.get_running_loop()
