@@ -24,7 +24,7 @@ def find_problems(draft: Draft) -> list[GraphProblem]:
     names = _names(draft)
     ways = _reachable_ways(draft, names)
     entry = draft.entries[0] if draft.entries else draft.nodes[0].name
-    if entry in ways:
+    if _key(entry) in ways:
         reached = _closure([entry], ways)
         problems += [
             GraphProblem(
