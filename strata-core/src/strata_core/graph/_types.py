@@ -149,8 +149,7 @@ def _class(tp: Any) -> Shape:
             return Shape(Kind.ENUM, tp)
         raise UnsupportedTypeError(f"the values of {_name(tp)} must be str or int")
     if typing.is_typeddict(tp):
-        hints = _hints(tp)
-        fields = tuple(Field(key, hint, key, key in tp.__required_keys__) for key, hint in hints.items())
+        fields = tuple(Field(key, hint, key, _is_required(tp, key, hint)) for key, hint in _hints(tp).items())
         return Shape(Kind.TYPED_DICT, tp, fields=fields)
     if getattr(tp, "__parameters__", ()):
         raise UnsupportedTypeError(f"{_name(tp)} is generic")
@@ -184,9 +183,17 @@ def _class(tp: Any) -> Shape:
     raise UnsupportedTypeError(f"{_name(tp)} has no JSON form here")
 
 
+def _is_required(tp: Any, key: str, hint: Any) -> bool:
+    """Tell whether a TypedDict must have a key; the class itself cannot read that from annotations that are text."""
+    while typing.get_origin(hint) is typing.Annotated:
+        hint = typing.get_args(hint)[0]
+    origin = typing.get_origin(hint)
+    return origin is typing.Required or (origin is not typing.NotRequired and key in tp.__required_keys__)
+
+
 def _hints(tp: Any) -> dict[str, Any]:
     try:
-        hints = typing.get_type_hints(tp)
+        hints = typing.get_type_hints(tp, include_extras=True)
     except Exception as error:  # noqa: BLE001  # annotations run whatever code they hold
         raise UnsupportedTypeError(f"the annotations of {_name(tp)} cannot be read: {error}") from None
     return {name: hint for name, hint in hints.items() if typing.get_origin(hint) is not ClassVar}
