@@ -25,12 +25,15 @@ from strata_core.graph import (
 from strata_core.memory import MemoryBackend
 from strata_core.store import RowStore
 
+new: Any = StateGraph
+"""Tests misuse it on purpose, and look into results of every kind."""
+
 BOTH = pytest.mark.parametrize("policy", list(CheckpointPolicy))
 
 
 def waiting(policy: CheckpointPolicy = CheckpointPolicy.BOUNDARIES, **options: Any) -> Any:
     return (
-        StateGraph(dict)
+        new(dict)
         .add_node("A", lambda state: {"n": state["n"] + 1})
         .add_interrupt_boundary("A")
         .add_node("B", lambda state: {"n": state["n"] * 10})
@@ -54,15 +57,15 @@ class TestSignals:
 
     @pytest.mark.parametrize("reviewer", ["", "a\0", "\ud800", None, 3])
     def test_a_reviewer_is_somebody(self, reviewer: Any) -> None:
-        with pytest.raises(InvalidInputError, match="^reviewer_token: "):
+        with pytest.raises(InvalidInputError, match=r"^reviewer_token: "):
             HumanSignal.approve(reviewer)
 
     def test_overrides_have_str_keys_and_field_overrides_str_values(self) -> None:
-        with pytest.raises(InvalidInputError, match="^overrides: keys must be str"):
+        with pytest.raises(InvalidInputError, match=r"^overrides: keys must be str"):
             HumanSignal.approve("j").with_override(3, 1)  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError, match=r"^field_overrides\['n'\]: must be a str"):
             HumanSignal.approve("j").with_field_override("n", 1)  # type: ignore[arg-type]
-        with pytest.raises(InvalidInputError, match="^is_approved: "):
+        with pytest.raises(InvalidInputError, match=r"^is_approved: "):
             HumanSignal("yes", "j")  # type: ignore[arg-type]
 
 
@@ -103,7 +106,7 @@ class TestArguments:
                     lambda: graph.resume(thread_id, None, store),
                     lambda: graph.end(thread_id, store),
                 ):
-                    with pytest.raises(InvalidInputError, match="^thread_id: "):
+                    with pytest.raises(InvalidInputError, match=r"^thread_id: "):
                         await call()
 
         asyncio.run(main())
@@ -112,17 +115,17 @@ class TestArguments:
     def test_a_store_that_is_none_is_refused(self, store: Any) -> None:
         graph = waiting()
 
-        with pytest.raises(InvalidInputError, match="^store: "):
+        with pytest.raises(InvalidInputError, match=r"^store: "):
             asyncio.run(graph.resume("t", None, store))
-        with pytest.raises(InvalidInputError, match="^store: "):
+        with pytest.raises(InvalidInputError, match=r"^store: "):
             asyncio.run(graph.end("t", store))
         if store is not None:
-            with pytest.raises(InvalidInputError, match="^store: "):
+            with pytest.raises(InvalidInputError, match=r"^store: "):
                 asyncio.run(graph.run("t", {"n": 1}, store))
 
     def test_a_store_that_is_not_open_raises_before_anything_runs(self) -> None:
         ran: list[Any] = []
-        graph = StateGraph(dict).add_node("A", ran.append).compile(checkpointing=CheckpointPolicy.EVERY_NODE)
+        graph = new(dict).add_node("A", ran.append).compile(checkpointing=CheckpointPolicy.EVERY_NODE)
 
         with pytest.raises(UsageError):
             asyncio.run(graph.run("t", {}, RowStore(MemoryBackend())))
@@ -144,26 +147,26 @@ class TestArguments:
     )
     def test_a_wrong_argument_is_refused_before_anything_runs(self, argument: str, value: Any) -> None:
         ran: list[Any] = []
-        graph = StateGraph(dict).add_node("A", ran.append).compile()
+        graph = new(dict).add_node("A", ran.append).compile()
 
-        with pytest.raises(InvalidInputError, match=f"^{argument}"):
+        with pytest.raises(InvalidInputError, match=rf"^{argument}"):
             asyncio.run(graph.run("t", {}, **{argument: value}))
 
         assert [] == ran
 
     @pytest.mark.parametrize("state", [None, [], "x", {1}])
     def test_a_state_of_another_type_is_refused(self, state: Any) -> None:
-        with pytest.raises(InvalidInputError, match="^state: must be a dict"):
+        with pytest.raises(InvalidInputError, match=r"^state: must be a dict"):
             asyncio.run(waiting().run("t", state))
 
     @pytest.mark.parametrize("signal", ["approve", True, {"is_approved": True}])
     def test_a_signal_of_another_type_is_refused(self, world: Any, signal: Any) -> None:
         async def main() -> None:
             async with world.open() as store:
-                with pytest.raises(InvalidInputError, match="^signal: "):
+                with pytest.raises(InvalidInputError, match=r"^signal: "):
                     await waiting().resume("t", signal, store)
-                with pytest.raises(InvalidInputError, match="^by: "):
-                    await waiting().end("t", store, by=3)  # type: ignore[arg-type]
+                with pytest.raises(InvalidInputError, match=r"^by: "):
+                    await waiting().end("t", store, by=3)
 
         asyncio.run(main())
 
@@ -190,7 +193,7 @@ class TestSync:
                 ("resume", lambda: graph.resume_sync("t", None, store)),
                 ("end", lambda: graph.end_sync("t", store)),
             ):
-                with pytest.raises(UsageError, match=f"await {name}$"):
+                with pytest.raises(UsageError, match=rf"await {name}$"):
                     call()
 
         asyncio.run(main())
@@ -261,7 +264,7 @@ def test_logs_never_contain_state(world: Any, caplog: pytest.LogCaptureFixture) 
 
     async def main() -> None:
         async with world.open() as store:
-            graph = StateGraph(dict).add_node("A", leak).compile(clock=world.clock)
+            graph = new(dict).add_node("A", leak).compile(clock=world.clock)
             await graph.run("t", {"card": "4111-secret"}, store)
             await waiting(clock=world.clock).run("u", {"n": 1, "card": "4111-secret"}, store)
             await waiting(clock=world.clock).end("u", store)

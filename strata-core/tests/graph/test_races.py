@@ -12,6 +12,9 @@ import pytest
 
 from strata_core.graph import Cancelled, CancelReason, CheckpointPolicy, Completed, FailureCode, HumanSignal, StateGraph
 
+new: Any = StateGraph
+"""Tests misuse it on purpose, and look into results of every kind."""
+
 BOTH = pytest.mark.parametrize("policy", list(CheckpointPolicy))
 
 
@@ -27,7 +30,7 @@ def graph(world: Any, policy: CheckpointPolicy, pay: Any = None) -> Any:
         return attrs.evolve(state, paid=state.paid + 1)
 
     return (
-        StateGraph(Order)
+        new(Order)
         .add_node("Check", lambda state: state)
         .add_interrupt_boundary("Check")
         .add_node("Pay", pay or slowly)
@@ -187,7 +190,7 @@ class TestLeases:
     def test_a_second_run_of_a_thread_is_refused_while_the_first_one_runs(self, world: Any) -> None:
         async def main() -> None:
             async with world.pair() as (one, other):
-                results = []
+                results: list[Any] = []
 
                 async def again(state: Order) -> Order:
                     if not results:
@@ -196,7 +199,7 @@ class TestLeases:
                     return state
 
                 compiled = (
-                    StateGraph(Order)
+                    new(Order)
                     .add_node("A", again)
                     .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
                 )
@@ -232,7 +235,7 @@ class TestLeases:
                     world.clock.advance(timedelta(seconds=20))
                     return attrs.evolve(state, paid=state.paid + 1)
 
-                graph = StateGraph(Order)
+                graph = new(Order)
                 for n in range(6):
                     graph.add_node(f"n{n}", slow)
                     if n:

@@ -22,6 +22,9 @@ from strata_core.graph import (
 )
 from strata_core.records import GraphIdentity
 
+new: Any = StateGraph
+"""Tests misuse it on purpose, and look into results of every kind."""
+
 BOTH = pytest.mark.parametrize("policy", list(CheckpointPolicy))
 
 
@@ -37,7 +40,7 @@ def graph(world: Any, policy: CheckpointPolicy, **options: Any) -> Any:
         return attrs.evolve(state, status="sent", by=ctx.decision.reviewer)
 
     return (
-        StateGraph(Transfer)
+        new(Transfer)
         .add_node("Prepare", lambda state: attrs.evolve(state, status="prepared"))
         .add_interrupt_boundary("Prepare", on_reject="Cancel")
         .add_node("Execute", execute)
@@ -49,7 +52,7 @@ def graph(world: Any, policy: CheckpointPolicy, **options: Any) -> Any:
 
 def straight(world: Any, policy: CheckpointPolicy) -> Any:
     return (
-        StateGraph(Transfer)
+        new(Transfer)
         .add_node("A", lambda state: attrs.evolve(state, amount=state.amount + 1))
         .add_node("B", lambda state: attrs.evolve(state, amount=state.amount * 2))
         .add_node("C", lambda state: attrs.evolve(state, status="done"))
@@ -120,7 +123,7 @@ class TestEveryNode:
                     return state
 
                 compiled = (
-                    StateGraph(Transfer)
+                    new(Transfer)
                     .add_node("A", look)
                     .compile(
                         checkpointing=CheckpointPolicy.EVERY_NODE,
@@ -140,7 +143,7 @@ class TestEveryNode:
         async def main() -> None:
             async with world.open() as store:
                 compiled = (
-                    StateGraph(Transfer)
+                    new(Transfer)
                     .add_node("A", lambda state: attrs.evolve(state, amount=2.0))
                     .add_node("B", lambda state: 1 / 0)
                     .add_edge("A", "B")
@@ -238,7 +241,7 @@ def test_a_boundary_on_an_end_of_the_graph_completes_when_it_is_answered(world: 
     async def main() -> None:
         async with world.open() as store:
             compiled = (
-                StateGraph(Transfer)
+                new(Transfer)
                 .add_node("Only", lambda state: attrs.evolve(state, status="checked"))
                 .add_interrupt_boundary("Only")
                 .compile(checkpointing=policy, clock=world.clock)

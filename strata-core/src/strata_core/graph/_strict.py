@@ -167,10 +167,10 @@ def _dump_date(value: Any) -> str:
 def _load_date(value: Any) -> date:
     text = _text(value, "the text of a date")
     try:
-        day = date.fromisoformat(text) if len(text) == 10 and text[4] == "-" else None
+        day = date.fromisoformat(text)
     except ValueError:
         day = None
-    if day is None:
+    if day is None or day.isoformat() != text:
         raise MisfitError("must be a date as ISO 8601 text, such as '2026-10-30'")
     return day
 
