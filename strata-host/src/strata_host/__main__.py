@@ -1,0 +1,24 @@
+"""The command `strata`, also as ``python -m strata_host``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command `strata` with the process's arguments, and exit.
+
+    Raises:
+        SystemExit: Always, with the exit code: 0, 1 (not found, query failed), 2 (usage) or 130 (interrupted).
+    """
+    try:
+        from strata_host.cli import strata
+    except KeyboardInterrupt:  # an impatient Ctrl-C during the imports is no traceback either
+        sys.exit(130)
+    strata(prog_name="strata")
+
+
+if __name__ == "__main__":
+    main()

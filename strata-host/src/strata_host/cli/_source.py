@@ -1,0 +1,115 @@
+"""The store that a command reads: `--storage` and `--blobs`."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
+
+import attrs
+import click
+
+from strata_core.options import Offload
+from strata_core.ports import CheckpointQuery, CheckpointStore
+from strata_host.cli._errors import opening, querying
+from strata_host.cli._secrets import remember
+
+__all__ = ["Reader", "Source", "json_option", "source_options"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+class Reader(CheckpointStore, CheckpointQuery, Protocol):
+    """What the commands need of a store."""
+
+
+@attrs.frozen
+class Source:
+    """Where to read.
+
+    Attributes:
+        storage: A path or URL.  May hold a password, so it is not shown.
+        blobs: A folder or a blob URL; None is the store's own database.  Not shown for the same reason.
+    """
+
+    storage: str = attrs.field(repr=False)
+    blobs: str | None = attrs.field(repr=False)
+
+    def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        """Open the store read-only, do `work` on it, close it, and return the result.
+
+        Raises:
+            click.UsageError: The options name no store, or an argument breaks a rule; exit code 2.
+            CommandError: The store cannot be opened, or the query failed; exit code 1.
+        """
+        return asyncio.run(self._read(work))
+
+    async def _read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+        from strata_core.opening import open_store
+
+        remember(self.storage)
+        remember(self.blobs)
+        with opening():
+            offload = None if self.blobs is None else Offload(blobs=_blobs(self.blobs))
+            opened = open_store(_storage(self.storage), offload=offload, read_only=True, setup="never")
+            store = await opened.__aenter__()
+        try:
+            with querying():
+                return await work(store)
+        finally:
+            await opened.__aexit__(None, None, None)
+
+
+def _storage(storage: str) -> str:
+    if not storage:
+        raise click.BadParameter("is empty; give a path or a URL", param_hint="'--storage'")
+    if not _SCHEME.match(storage):
+        if "\0" in storage or not Path(storage).exists():
+            raise click.BadParameter(f"{storage!r} does not exist", param_hint="'--storage'")
+    return storage
+
+
+def _blobs(blobs: str) -> Any:
+    if not blobs:
+        raise click.BadParameter("is empty; give a folder or a blob URL", param_hint="'--blobs'")
+    if _SCHEME.match(blobs):
+        return blobs
+    from strata_core.blobs import FileSystemBlobStore
+
+    if "\0" in blobs or not Path(blobs).is_dir():
+        raise click.BadParameter(f"{blobs!r} is not a folder", param_hint="'--blobs'")
+    return FileSystemBlobStore(blobs)
+
+
+def source_options(command: Callable[Concatenate[Source, P], T]) -> Callable[..., T]:
+    """Give a command `--storage` and `--blobs`, and pass them as its first argument, a `Source`."""
+
+    @click.option(
+        "--storage",
+        required=True,
+        envvar="STRATA_STORAGE",
+        show_envvar=True,
+        metavar="PATH|URL",
+        help="The store: a SQLite file, or a URL such as postgresql://… or redis://…",
+    )
+    @click.option(
+        "--blobs",
+        envvar="STRATA_BLOBS",
+        show_envvar=True,
+        metavar="FOLDER|URL",
+        help="Where offloaded values are, when not in the store's own database.",
+    )
+    @functools.wraps(command)
+    def with_source(storage: str, blobs: str | None, *args: P.args, **kwargs: P.kwargs) -> T:
+        return command(Source(storage, blobs), *args, **kwargs)
+
+    return with_source
+
+
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Write one JSON document.")
