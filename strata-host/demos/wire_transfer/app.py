@@ -61,7 +61,8 @@ def report(result: RunResult[WireTransfer]) -> int:
             print(f"{result.thread_id}: {result.state.status}, {result.state.amount:.2f} {result.state.currency}")
         case Failed():
             print(f"{result.thread_id}: refused: {result.message}")
-            print(f"  {result.detail}")
+            if result.detail is not None:
+                print(f"  {result.detail}")
             return 1
         case _:
             print(f"{result.thread_id}: {result.reason}")
