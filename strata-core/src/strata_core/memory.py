@@ -79,9 +79,7 @@ class MemoryBackend(RowBackend):
         if commit.row is not None:
             row = commit.row
             self._rows.setdefault(thread_id, []).append(
-                Row(
-                    outcome.sequence, outcome.head.whole_at, commit.write_id, row.version, row.envelope, row.body
-                )
+                Row(outcome.sequence, outcome.head.whole_at, commit.write_id, row.version, row.envelope, row.body)
             )
         if commit.blobs:
             self._blobs.setdefault(thread_id, {}).update(commit.blobs)
