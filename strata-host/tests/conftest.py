@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -78,7 +78,8 @@ class Shelf:
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Shelf:
-    shelf = Shelf(tmp_path / "threads.json", FakeClock(AT))
+    # The command reads the machine's clock; what is leased on a clock far ahead stays leased.
+    shelf = Shelf(tmp_path / "threads.json", FakeClock(datetime(9000, 1, 1, tzinfo=UTC)))
     shelf.save()
     return shelf
 
@@ -158,7 +159,3 @@ def environment(**changes: str) -> dict[str, str]:
 @pytest.fixture
 def checkpoint() -> Callable[..., Checkpoint]:
     return make_checkpoint
-
-
-def lines(result: Result) -> Sequence[str]:
-    return result.stdout.splitlines()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from strata_core.ports import StorePorts
 from strata_core.records import LogEntry
 from strata_host.cli._diff import Diff, diff_states
 from strata_host.cli._errors import CommandError
 from strata_host.cli._json_shapes import record_json
 from strata_host.cli._log import write_log
-from strata_host.cli._source import Reader, Source, json_option, source_options
+from strata_host.cli._source import Source, json_option, source_options
 from strata_host.cli._states import show_states
 from strata_host.cli._text import json_text, phrase, word
 from strata_host.cli._views import decision_line, where
@@ -43,7 +44,7 @@ def log(source: Source, thread_id: str, as_json: bool) -> None:
 def diff(source: Source, thread_id: str, seq_a: int, seq_b: int, as_json: bool) -> None:
     """Show the top-level fields of the state that changed between two checkpoints."""
 
-    async def both(store: Reader) -> tuple[LogEntry, LogEntry]:
+    async def both(store: StorePorts) -> tuple[LogEntry, LogEntry]:
         return await _entry(store, thread_id, seq_a), await _entry(store, thread_id, seq_b)
 
     before, after = source.read(both)
@@ -96,7 +97,7 @@ def replay(source: Source, thread_id: str, sequence: int, as_json: bool) -> None
     show_states(out, found)
 
 
-async def _entry(store: Reader, thread_id: str, sequence: int) -> LogEntry:
+async def _entry(store: StorePorts, thread_id: str, sequence: int) -> LogEntry:
     entry = await store.load(thread_id, at=sequence)
     if entry is not None:
         return entry

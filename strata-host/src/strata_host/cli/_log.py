@@ -6,10 +6,10 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator
 
+from strata_core.ports import StorePorts
 from strata_core.records import LogPage
 from strata_host.cli._errors import CommandError
 from strata_host.cli._json_shapes import record_json
-from strata_host.cli._source import Reader
 from strata_host.cli._text import phrase
 from strata_host.cli._views import log_line
 from strata_host.cli.output import output, to_json
@@ -17,7 +17,7 @@ from strata_host.cli.output import output, to_json
 __all__ = ["write_log"]
 
 
-async def write_log(store: Reader, thread_id: str, *, as_json: bool) -> None:
+async def write_log(store: StorePorts, thread_id: str, *, as_json: bool) -> None:
     """Write every checkpoint of a thread to stdout; only one page of them is in memory at a time.
 
     Raises:
@@ -33,7 +33,7 @@ async def write_log(store: Reader, thread_id: str, *, as_json: bool) -> None:
             out.line(log_line(entry))
 
 
-async def _write_json(store: Reader, thread_id: str) -> None:
+async def _write_json(store: StorePorts, thread_id: str) -> None:
     separator = f'{{\n  "thread_id": {to_json(thread_id)},\n  "checkpoints": [\n'
     async for page in _pages(store, thread_id):
         for entry in page.entries:
@@ -43,7 +43,7 @@ async def _write_json(store: Reader, thread_id: str) -> None:
     sys.stdout.write("\n  ]\n}\n")
 
 
-async def _pages(store: Reader, thread_id: str) -> AsyncIterator[LogPage]:
+async def _pages(store: StorePorts, thread_id: str) -> AsyncIterator[LogPage]:
     page = await store.get_log(thread_id)
     if not page.entries:
         raise CommandError(f"there is no thread {phrase(thread_id)}")

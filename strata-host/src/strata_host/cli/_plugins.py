@@ -1,0 +1,5 @@
+"""x."""
+import click
+@click.command()
+def plugins() -> None:
+    """Show the installed plugins."""

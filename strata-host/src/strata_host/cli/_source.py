@@ -7,26 +7,22 @@ import functools
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import attrs
 import click
 
-from strata_core.options import Offload
-from strata_core.ports import CheckpointQuery, CheckpointStore
+from strata_core.options import Offload, Setup
+from strata_core.ports import StorePorts
 from strata_host.cli._errors import opening, querying
 from strata_host.cli._secrets import remember
 
-__all__ = ["Reader", "Source", "json_option", "source_options"]
+__all__ = ["Source", "json_option", "source_options"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-
-
-class Reader(CheckpointStore, CheckpointQuery, Protocol):
-    """What the commands need of a store."""
 
 
 @attrs.frozen
@@ -41,7 +37,7 @@ class Source:
     storage: str = attrs.field(repr=False)
     blobs: str | None = attrs.field(repr=False)
 
-    def read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+    def read(self, work: Callable[[StorePorts], Awaitable[T]]) -> T:
         """Open the store read-only, do `work` on it, close it, and return the result.
 
         Raises:
@@ -50,14 +46,14 @@ class Source:
         """
         return asyncio.run(self._read(work))
 
-    async def _read(self, work: Callable[[Reader], Awaitable[T]]) -> T:
+    async def _read(self, work: Callable[[StorePorts], Awaitable[T]]) -> T:
         from strata_core.opening import open_store
 
         remember(self.storage)
         remember(self.blobs)
         with opening():
             offload = None if self.blobs is None else Offload(blobs=_blobs(self.blobs))
-            opened = open_store(_storage(self.storage), offload=offload, read_only=True, setup="never")
+            opened = open_store(_storage(self.storage), offload=offload, read_only=True, setup=Setup.NEVER)
             store = await opened.__aenter__()
         try:
             with querying():

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 import click
 
 from strata_core.clock import SYSTEM_CLOCK
+from strata_core.ports import StorePorts
 from strata_core.records import Lease, LogEntry, ThreadQuery, ThreadState
 from strata_host.cli._errors import CommandError
 from strata_host.cli._filters import graph_filter, metadata_filter
 from strata_host.cli._json_shapes import lease_json, page_json, record_json
-from strata_host.cli._source import Reader, Source, json_option, source_options
+from strata_host.cli._source import Source, json_option, source_options
 from strata_host.cli._states import show_states
 from strata_host.cli._text import argument, phrase
 from strata_host.cli._views import THREAD_HEADER, thread_fields, thread_row
@@ -110,7 +111,7 @@ def inspect(source: Source, thread_id: str, as_json: bool) -> None:
     show_states(out, checkpoint)
 
 
-async def _latest(store: Reader, thread_id: str) -> tuple[LogEntry, Lease | None]:
+async def _latest(store: StorePorts, thread_id: str) -> tuple[LogEntry, Lease | None]:
     entry = await store.load(thread_id)
     if entry is None:
         raise CommandError(f"there is no thread {phrase(thread_id)}")

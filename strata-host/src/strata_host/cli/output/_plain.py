@@ -25,7 +25,7 @@ class PlainOutput:
     def fields(self, pairs: Sequence[tuple[str, Line]]) -> None:
         width = max(len(label) for label, _ in pairs) + 1
         for label, spans in pairs:
-            _write(f"{label + ':':<{width}} {_text(spans)}")
+            _write(f"{label + ':' if label else '':<{width}} {_text(spans)}")
 
     def document(self, text: str) -> None:
         _write(text)

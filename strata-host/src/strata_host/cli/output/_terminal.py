@@ -67,7 +67,7 @@ class TerminalOutput:
         grid.add_column(style="bold", no_wrap=True)
         grid.add_column(overflow="fold")
         for label, spans in pairs:
-            grid.add_row(f"{label}:", _text(spans))
+            grid.add_row(f"{label}:" if label else "", _text(spans))
         self._console.print(grid)
 
     def document(self, text: str) -> None:
