@@ -13,6 +13,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import attrs
 
@@ -101,6 +102,17 @@ class StuckBackend(JsonFileBackend):
         return []
 
 
+class BrokenBackend(JsonFileBackend):
+    """Fails with an error that is none of ours, and repeats its URL."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(Path())
+        self._url = url
+
+    async def open(self, *, read_only: bool, setup: Setup) -> None:
+        raise RuntimeError(f"no luck with {self._url} and {unquote(self._url)}")
+
+
 def _commit(content: Any, commit: Commit, now: int) -> Committed | Refused:
     def new_token() -> int:
         content["token"] += 1
@@ -161,10 +173,12 @@ def _row(sequence: int, row: Any) -> Row:
 
 def _open(url: str, options: StoreOptions) -> RowBackend:
     scheme, _, path = url.partition("://")
+    if scheme == "broken":
+        return BrokenBackend(url)
     return (StuckBackend if scheme == "stuck" else JsonFileBackend)(Path(path.removeprefix("/")), options.clock)
 
 
 @hookimpl
 def strata_checkpoint_store() -> StoreProvider:
-    """Serve ``jsonfile:///relative`` and ``jsonfile:////absolute``, and the same of ``stuck``."""
-    return StoreProvider(name="jsonfile", schemes=("jsonfile", "stuck"), port_version=1, open=_open)
+    """Serve ``jsonfile:///relative`` and ``jsonfile:////absolute``, and two that do not work."""
+    return StoreProvider(name="jsonfile", schemes=("jsonfile", "stuck", "broken"), port_version=1, open=_open)

@@ -36,7 +36,7 @@ def opening() -> Iterator[None]:
     """Tell errors of opening a store as errors of the options that named it.
 
     Raises:
-        click.UsageError: No installed plugin serves the URL, or it is malformed; exit code 2.
+        click.UsageError: No installed plugin serves the URL, it is malformed, or its file is not there; exit code 2.
         CommandError: The storage is there but cannot be opened; exit code 1.
     """
     try:
@@ -47,6 +47,8 @@ def opening() -> Iterator[None]:
         # Nobody at fault means that nobody serves what was asked for.
         raise (CommandError if error.distributions else click.UsageError)(str(error)) from error
     except StrataError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise click.BadParameter(str(error), param_hint="'--storage'") from error
         raise CommandError(f"cannot open the storage: {error}") from error
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from strata_host.cli._errors import CommandError
-from strata_host.cli._secrets import redact
+from strata_host.cli._secrets import hide_secrets
 from strata_host.cli._text import one_line
 
 __all__ = ["StrataGroup"]
@@ -40,7 +40,9 @@ class StrataGroup(click.Group):
                 args, prog_name, complete_var, False, windows_expand_args=windows_expand_args, **extra
             )
 
-        return sys.exit(_exit_code(run)) if standalone_mode else run()
+        if not standalone_mode:
+            return run()
+        return sys.exit(_exit_code(run, sys.argv[1:] if args is None else args))
 
     def invoke(self, ctx: click.Context) -> Any:
         # Inside `main`, click answers both of these itself: a stray newline, and exit code 1.
@@ -55,28 +57,31 @@ class StrataGroup(click.Group):
         return result
 
 
-def _exit_code(run: Any) -> int:
+def _exit_code(run: Callable[[], Any], arguments: Sequence[str]) -> int:
+    def complain(message: str) -> None:
+        click.echo(f"strata: {one_line(hide_secrets(message, arguments))}", err=True)
+
     try:
         result = run()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return error.exit_code
     except click.UsageError as error:
-        _complain(_usage(error))
+        complain(_usage(error))
         return error.exit_code
     except click.ClickException as error:
-        _complain(error.format_message())
+        complain(error.format_message())
         return error.exit_code
     except click.Abort:
         return INTERRUPTED
-    except OSError as error:  # what storage raises is mapped before it gets here, so this is the output
+    except OSError as error:  # stores map theirs, so this is the output, such as a full disk
         _discard_output()
-        _complain(f"cannot write the output: {error.strerror or error}")
+        complain(f"input or output failed: {error.strerror or error}")
         return CommandError.exit_code
     except Exception as error:  # noqa: BLE001  # a defect, ours or a plugin's, is still told in one line
-        _complain(f"unexpected error: {type(error).__name__}: {error} (STRATA_DEBUG=1 shows the traceback)")
+        complain(f"unexpected error: {type(error).__name__}: {error} (STRATA_DEBUG=1 shows the traceback)")
         if os.environ.get("STRATA_DEBUG"):
-            click.echo(redact(traceback.format_exc()), err=True)
+            click.echo(hide_secrets(traceback.format_exc(), arguments), err=True)
         return CommandError.exit_code
     return result if isinstance(result, int) else 0
 
@@ -85,10 +90,6 @@ def _usage(error: click.UsageError) -> str:
     message = error.format_message().removesuffix(".")
     message = message[:1].lower() + message[1:]
     return message if error.ctx is None else f"{message} (see '{error.ctx.command_path} --help')"
-
-
-def _complain(message: str) -> None:
-    click.echo(f"strata: {one_line(redact(message))}", err=True)
 
 
 def _discard_output() -> None:

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
 from typing import Final
-from urllib.parse import unquote
 
-__all__ = ["redact", "remember"]
+__all__ = ["hide_secrets"]
 
-_MASK: Final = "***"
-# From the first colon after the user to the last @ of the word: a password may hold any of / : @ ? # unescaped.
-_USERINFO: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]*):\S*@")
-_PARAMETER: Final = re.compile(
-    r"([?&;][\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|key)[\w.-]*=)[^&;#\s'\"]*", re.IGNORECASE
-)
-_IN_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^:/@]*:(.*)@", re.DOTALL)
-
-_known: set[str] = set()
+_VARIABLES: Final = ("STRATA_STORAGE", "STRATA_BLOBS")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]*")
 
 
-def remember(url: str | None) -> None:
-    """Note the password of a URL in use, so that `redact` finds it also where a driver repeats it on its own."""
-    if url is None or (found := _IN_URL.match(url)) is None:
-        return
-    password = found.group(1)
-    _known.update(secret for secret in (password, unquote(password)) if secret)
+def hide_secrets(message: str, arguments: Iterable[str]) -> str:
+    """Return a message without the secrets of any URL.
 
+    Neither of those in it, nor of those that the command was given, wherever a driver repeats a part of them: also of a
+    URL that was given in the wrong place, and quoted as the wrong value it is.
 
-def redact(text: str) -> str:
-    """Return `text` without the passwords of the URLs in it, and without those that were remembered."""
-    for secret in sorted(_known, key=len, reverse=True):
-        # Replacing every "a" because the password is "a" would tell the password and nothing else.
-        pattern = re.escape(secret) if len(secret) > 3 else rf"(?<!\w){re.escape(secret)}(?!\w)"
-        text = re.sub(pattern, _MASK, text)
-    return _PARAMETER.sub(rf"\1{_MASK}", _USERINFO.sub(rf"\1:{_MASK}@", text))
+    Args:
+        message: What is about to be shown.
+        arguments: The arguments of the command.
+    """
+    from strata_core.urls import redact, scrub
+
+    for given in (*arguments, *(os.environ.get(name, "") for name in _VARIABLES)):
+        if "://" in given:
+            message = scrub(scrub(message, given), repr(given)[1:-1])
+    return _URL.sub(lambda url: redact(url[0]), message)

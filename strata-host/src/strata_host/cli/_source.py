@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import attrs
 import click
@@ -15,14 +14,11 @@ import click
 from strata_core.options import Offload, Setup
 from strata_core.ports import StorePorts
 from strata_host.cli._errors import opening, querying
-from strata_host.cli._secrets import remember
 
 __all__ = ["Source", "json_option", "source_options"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @attrs.frozen
@@ -49,8 +45,6 @@ class Source:
     async def _read(self, work: Callable[[StorePorts], Awaitable[T]]) -> T:
         from strata_core.opening import open_store
 
-        remember(self.storage)
-        remember(self.blobs)
         with opening():
             offload = None if self.blobs is None else Offload(blobs=_blobs(self.blobs))
             opened = open_store(_storage(self.storage), offload=offload, read_only=True, setup=Setup.NEVER)
@@ -63,24 +57,31 @@ class Source:
 
 
 def _storage(storage: str) -> str:
-    if not storage:
-        raise click.BadParameter("is empty; give a path or a URL", param_hint="'--storage'")
-    if not _SCHEME.match(storage):
-        if "\0" in storage or not Path(storage).exists():
+    from strata_core.urls import scheme_of, store_url
+
+    url = store_url(storage)
+    if scheme_of(storage) is None:
+        if not _holds(Path(storage).exists):
             raise click.BadParameter(f"{storage!r} does not exist", param_hint="'--storage'")
-    return storage
+        if Path(storage).is_dir():
+            raise click.BadParameter(f"{storage!r} is a folder, not a database file", param_hint="'--storage'")
+    return url
 
 
-def _blobs(blobs: str) -> Any:
-    if not blobs:
-        raise click.BadParameter("is empty; give a folder or a blob URL", param_hint="'--blobs'")
-    if _SCHEME.match(blobs):
-        return blobs
-    from strata_core.blobs import FileSystemBlobStore
+def _blobs(blobs: str) -> str:
+    from strata_core.urls import blob_url, folder_path, scheme_of
 
-    if "\0" in blobs or not Path(blobs).is_dir():
+    url = blob_url(blobs)
+    if scheme_of(url) == "file" and not _holds(folder_path(url).is_dir):
         raise click.BadParameter(f"{blobs!r} is not a folder", param_hint="'--blobs'")
-    return FileSystemBlobStore(blobs)
+    return url
+
+
+def _holds(question: Callable[[], bool]) -> bool:
+    try:
+        return question()
+    except OSError:  # a folder on the way that may not be entered, a name that is too long
+        return False
 
 
 def source_options(command: Callable[Concatenate[Source, P], T]) -> Callable[..., T]:
