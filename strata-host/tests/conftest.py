@@ -138,7 +138,7 @@ def process(shelf: Shelf) -> Iterator[Process]:
     def start(*args: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(
             [sys.executable, "-m", "strata_host", *args],
-            env=environment(STRATA_STORAGE=shelf.url, **env or {}),
+            env=environment(**{"STRATA_STORAGE": shelf.url} | (env or {})),
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options,
         )
         started.append(child)
@@ -147,7 +147,10 @@ def process(shelf: Shelf) -> Iterator[Process]:
     yield start
     for child in started:
         child.kill()
-        child.communicate()
+        child.wait()
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
 
 
 def environment(**changes: str) -> dict[str, str]:
