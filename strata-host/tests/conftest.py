@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from strata_core.store import RowStore
 from strata_core.testing import FakeClock
 
 PLUGINS = str(Path(__file__).parent / "plugins")
+COMMAND = (sys.executable, "-m", "strata_host")
 AT = datetime(2026, 10, 30, 14, 49, 52, tzinfo=UTC)
 
 
@@ -135,9 +136,11 @@ def process(shelf: Shelf) -> Iterator[Process]:
     """Start the command as a process of its own, on the shelf."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(*args: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
+    def start(
+        *args: str, command: Sequence[str] = COMMAND, env: dict[str, str] | None = None, **options: Any
+    ) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(
-            [sys.executable, "-m", "strata_host", *args],
+            [*command, *args],
             env=environment(**{"STRATA_STORAGE": shelf.url} | (env or {})),
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options,
         )

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 BEFORE = {"amount": 4200.5, "items": [1, {"a": 1, "b": 2}], "gone": None, "same": "x", "flag": 1, "whole": 1}
-AFTER = {"same": "x", "amount": 4150.25, "items": [1, {"b": 2, "a": 1}], "new field": {"deep": ["é"]}, "flag": True, "whole": 1.0}
+AFTER = {
+    "same": "x",
+    "amount": 4150.25,
+    "items": [1, {"b": 2, "a": 1}],
+    "new field": {"deep": ["é"]},
+    "flag": True,
+    "whole": 1.0,
+}
 
 
 @pytest.fixture(autouse=True)

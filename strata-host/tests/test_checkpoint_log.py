@@ -86,7 +86,8 @@ class TestText:
 
         assert 205 == len(look("checkpoint", "log", "report-1").stdout.splitlines())
         assert list(range(205)) == [
-            entry["checkpoint"]["frozen_state"]["step"] for entry in look_json("checkpoint", "log", "report-1")["checkpoints"]
+            entry["checkpoint"]["frozen_state"]["step"]
+            for entry in look_json("checkpoint", "log", "report-1")["checkpoints"]
         ]
 
     def test_an_unknown_thread_is_not_found(self, look):

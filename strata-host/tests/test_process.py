@@ -18,7 +18,8 @@ def _stuck(process, tmp_path):
     child = process("thread", "list", env={"STRATA_STORAGE": f"stuck:///{asked}"})
     deadline = time.monotonic() + 30
     while not asked.exists():
-        assert child.poll() is None and time.monotonic() < deadline, child.communicate()
+        assert child.poll() is None
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     return child
 
@@ -80,7 +81,7 @@ class TestInstalled:
         script = Path(sys.executable).with_name("strata")
         done = subprocess.run(
             [script, "thread", "list"],
-            env=os.environ | {"PYTHONPATH": os.path.dirname(__file__) + "/plugins", "STRATA_STORAGE": shelf.url},
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parent / "plugins"), "STRATA_STORAGE": shelf.url},
             capture_output=True,
             check=True,
         )

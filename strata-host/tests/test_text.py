@@ -36,7 +36,11 @@ def test_a_word_is_harmless_unambiguous_and_one_word(text):
     assert text == (json.loads(shown) if shown.startswith('"') else shown)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | ANY_TEXT, lambda v: st.lists(v) | st.dictionaries(ANY_TEXT, v)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | ANY_TEXT, lambda v: st.lists(v) | st.dictionaries(ANY_TEXT, v)
+    )
+)
 def test_json_for_people_is_harmless_and_the_same_value(value):
     shown = json_text(value, indent=2)
 

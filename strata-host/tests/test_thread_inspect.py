@@ -138,9 +138,7 @@ class TestNotFound:
         ids=["empty", "long", "surrogate", "nul"],
     )
     def test_an_id_that_no_thread_can_have_is_wrong_usage(self, look, thread_id, problem):
-        assert look("thread", "inspect", thread_id, code=2).stderr.startswith(
-            f"strata: invalid value for {problem}: "
-        )
+        assert look("thread", "inspect", thread_id, code=2).stderr.startswith(f"strata: invalid value for {problem}: ")
 
     def test_ids_are_never_trimmed_folded_or_globbed(self, shelf, look, checkpoint):
         shelf.save(checkpoint("Report"))

@@ -22,12 +22,12 @@ class TestRows:
     def test_a_thread_is_one_row_with_where_it_stands_and_what_it_waits_for(self, shelf, look, checkpoint):
         shelf.save(
             checkpoint("order-1"),
-            checkpoint("order-1", wait=Wait(WaitKind.TIMER, due_at=AT + timedelta(hours=1), on_timeout="Cancel")),
+            checkpoint("order-1", wait=Wait(WaitKind.TIMER, due_at=AT + timedelta(hours=1), on_timeout="End")),
         )
 
         assert [
-            "THREAD   NODE   SEQ  STATE        WAITS FOR                                      LEASE  UPDATED",
-            "order-1  Draft  #1   interrupted  timer until 2026-10-30T15:49:52Z, then Cancel  -      2026-10-30T14:49:52Z",
+            "THREAD   NODE   SEQ  STATE        WAITS FOR                                   LEASE  UPDATED",
+            "order-1  Draft  #1   interrupted  timer until 2026-10-30T15:49:52Z, then End  -      2026-10-30T14:49:52Z",
         ] == look("thread", "list").stdout.splitlines()
 
     def test_the_latest_updated_comes_first(self, shelf, look_json, checkpoint):
@@ -100,7 +100,9 @@ class TestFilters:
             checkpoint("none"),
         )
 
-        assert ["v2"] == [each["thread_id"] for each in look_json("thread", "list", "--graph", "mail@home@2")["threads"]]
+        assert ["v2"] == [
+            each["thread_id"] for each in look_json("thread", "list", "--graph", "mail@home@2")["threads"]
+        ]
         assert ["other"] == [each["thread_id"] for each in look_json("thread", "list", "--graph", "mail")["threads"]]
 
     @pytest.mark.parametrize("graph", ["", "@1", "mail@"])

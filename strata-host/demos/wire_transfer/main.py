@@ -53,7 +53,7 @@ class Terminal:
         option = ["--storage", self._storage]
         args = [*args, *option] if typed == "strata" else [*option, *args]
         print(f"\n$ {typed} {shlex.join(args)}", flush=True)
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603  # our own interpreter, our own arguments
             [sys.executable, *program, *args],
             cwd=self.folder,
             env=os.environ | {"PYTHONUTF8": "1"},
@@ -90,7 +90,9 @@ def demonstrate(terminal: Terminal) -> None:
     )
 
     terminal.say("The reviewer corrects the amount, but as text.  That is refused, and the thread still waits.")
-    terminal.app("approve", "wire-acme", "--by", "jdoe@acme.io", "--set-text", "amount=4150.25", code=1, shows=["refused"])
+    terminal.app(
+        "approve", "wire-acme", "--by", "jdoe@acme.io", "--set-text", "amount=4150.25", code=1, shows=["refused"]
+    )
     terminal.strata(*waiting, shows=["wire-acme", "wire-globex", "wire-initech"])
     check(not (terminal.folder / "bank.jsonl").exists(), "money was sent")
 
@@ -99,7 +101,9 @@ def demonstrate(terminal: Terminal) -> None:
         "approve", "wire-acme", "--by", "jdoe@acme.io", "--set", "amount=4150.25", shows=["sent (TX-0001), 4150.25 EUR"]
     )
     payments = [json.loads(line) for line in (terminal.folder / "bank.jsonl").read_text().splitlines()]
-    check([("Acme Corp", 4150.25)] == [(sent["to"], sent["amount"]) for sent in payments], "the bank has something else")
+    check(
+        [(sent["to"], sent["amount"]) for sent in payments] == [("Acme Corp", 4150.25)], "the bank has something else"
+    )
 
     terminal.say("It is answered once: a second answer is refused.")
     terminal.app("approve", "wire-acme", "--by", "mallory", code=1, shows=["refused"])
@@ -110,8 +114,10 @@ def demonstrate(terminal: Terminal) -> None:
     terminal.say("What happened: every step is a row, none was overwritten.")
     log = terminal.strata("checkpoint", "log", "wire-acme", shows=["[running] node=- -> PrepareWireTransfer"])
     statuses = [line.split("[")[1].split("]")[0] for line in log.splitlines()]
-    check(["running", "interrupted", "running", "completed"] == statuses, f"the log holds {statuses}")
-    terminal.strata("checkpoint", "log", "wire-globex", shows=["CancelWireTransfer"], hides=["node=ExecuteWireTransfer"])
+    check(statuses == ["running", "interrupted", "running", "completed"], f"the log holds {statuses}")
+    terminal.strata(
+        "checkpoint", "log", "wire-globex", shows=["CancelWireTransfer"], hides=["node=ExecuteWireTransfer"]
+    )
 
     terminal.say("What the reviewer changed, and where the thread stood after that.")
     terminal.strata(

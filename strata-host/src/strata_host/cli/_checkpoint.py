@@ -104,9 +104,7 @@ async def _entry(store: StorePorts, thread_id: str, sequence: int) -> LogEntry:
     latest = await store.load(thread_id)
     if latest is None:
         raise CommandError(f"there is no thread {phrase(thread_id)}")
-    raise CommandError(
-        f"thread {phrase(thread_id)} has no checkpoint #{sequence}; its latest is #{latest.sequence}"
-    )
+    raise CommandError(f"thread {phrase(thread_id)} has no checkpoint #{sequence}; its latest is #{latest.sequence}")
 
 
 def _show_diff(out: Output, changes: Diff) -> None:

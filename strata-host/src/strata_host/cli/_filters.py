@@ -25,9 +25,7 @@ def metadata_filter(_ctx: click.Context, _parameter: click.Parameter, pairs: Ite
     return found
 
 
-def graph_filter(
-    _ctx: click.Context, _parameter: click.Parameter, graph: str | None
-) -> tuple[str | None, str | None]:
+def graph_filter(_ctx: click.Context, _parameter: click.Parameter, graph: str | None) -> tuple[str | None, str | None]:
     """Return the ID and version of ``id[@version]``; the version is what follows the last ``@``.
 
     Raises:

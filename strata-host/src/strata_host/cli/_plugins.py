@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from strata_core.plugins import PluginInfo, list_plugins
 from strata_host.cli._source import json_option
 from strata_host.cli._text import phrase, word
 from strata_host.cli.output import Role, Span, output, print_json
+
+if TYPE_CHECKING:
+    from strata_core.plugins import PluginInfo
 
 __all__ = ["plugins"]
 
@@ -21,6 +25,8 @@ def plugins(as_json: bool) -> None:
 
     A store or blob plugin is named by the URL scheme that it serves.
     """
+    from strata_core.plugins import list_plugins
+
     found = list_plugins()
     if as_json:
         print_json({"plugins": [_json(plugin) for plugin in found]})

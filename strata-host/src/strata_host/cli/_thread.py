@@ -43,7 +43,10 @@ def thread() -> None:
     help="Only threads with this metadata; repeat it for pairs that must all be there.",
 )
 @click.option(
-    "--graph", metavar="ID[@VERSION]", callback=graph_filter, help="Only threads of this graph, or of one version of it."
+    "--graph",
+    metavar="ID[@VERSION]",
+    callback=graph_filter,
+    help="Only threads of this graph, or of one version of it.",
 )
 @click.option("--due", is_flag=True, help="Only threads whose timer or timeout is due.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Threads a page.")
