@@ -66,6 +66,15 @@ class TestPipes:
         assert rb"\u017elu" in output
 
 
+    def test_what_libraries_log_is_not_added_to_the_error(self, process):
+        child = process("thread", "list", "--storage", "broken://user:s3cr3t-pw@host")
+        _, error = child.communicate()
+
+        assert error.startswith(b"strata: unexpected error: RuntimeError: ")
+        assert (1, 1) == (child.returncode, error.count(b"\n"))
+        assert b"s3cr3t" not in error
+
+
 class TestSignals:
     def test_an_interrupt_ends_it_quietly_with_130(self, process, tmp_path):
         child = _stuck(process, tmp_path)

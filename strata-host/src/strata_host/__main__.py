@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 
 __all__ = ["main"]
@@ -13,6 +15,9 @@ def main() -> None:
     Raises:
         SystemExit: Always, with the exit code: 0, 1 (not found, query failed), 2 (usage) or 130 (interrupted).
     """
+    if not os.environ.get("STRATA_DEBUG"):
+        # What goes wrong is told in one line; a library's warning on stderr would be another, and not ours to vouch for.
+        logging.getLogger().addHandler(logging.NullHandler())
     try:
         from strata_host.cli import strata
     except KeyboardInterrupt:  # an impatient Ctrl-C during the imports is no traceback either

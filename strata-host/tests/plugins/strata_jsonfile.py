@@ -9,6 +9,7 @@ import asyncio
 import base64
 import fcntl
 import json
+import logging
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -110,6 +111,7 @@ class BrokenBackend(JsonFileBackend):
         self._url = url
 
     async def open(self, *, read_only: bool, setup: Setup) -> None:
+        logging.getLogger("driver").warning("cannot connect to %s", self._url)
         raise RuntimeError(f"no luck with {self._url} and {unquote(self._url)}")
 
 
