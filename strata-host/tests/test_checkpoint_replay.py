@@ -75,3 +75,12 @@ def test_a_sequence_past_the_end_is_not_found(look):
 
 def test_the_sequence_must_be_given(look):
     assert "missing option '--sequence'" in look("checkpoint", "replay", "report-1", code=2).stderr
+
+
+def test_a_thread_that_stopped_inside_a_subgraph_resumes_there(shelf, look, checkpoint):
+    inner = checkpoint(suspended_node="Approve", next_node="Send")
+    shelf.save(checkpoint(suspended_node="Work", next_node="Work", nested=inner))
+    shown = look("checkpoint", "replay", "report-1", "--sequence", "3").stdout.splitlines()
+
+    assert "node:       Work / Approve" in shown
+    assert "resumes at: Work / Send" in shown

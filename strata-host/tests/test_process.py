@@ -65,7 +65,6 @@ class TestPipes:
         assert (0, b"") == (child.returncode, error)
         assert rb"\u017elu" in output
 
-
     def test_what_libraries_log_is_not_added_to_the_error(self, process):
         child = process("thread", "list", "--storage", "broken://user:s3cr3t-pw@host")
         _, error = child.communicate()

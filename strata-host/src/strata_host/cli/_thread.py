@@ -48,7 +48,7 @@ def thread() -> None:
     callback=graph_filter,
     help="Only threads of this graph, or of one version of it.",
 )
-@click.option("--due", is_flag=True, help="Only threads whose timer or timeout is due.")
+@click.option("--due", is_flag=True, help="Only threads whose timer or timeout is due, by this machine's clock.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Threads a page.")
 @click.option("--cursor", help="Go on where the page before ended: what it printed as its next page.")
 @json_option

@@ -20,7 +20,17 @@ from strata_core.records import (
 from strata_host.cli._text import json_text, phrase, word
 from strata_host.cli.output import Line, Role, Span
 
-__all__ = ["THREAD_HEADER", "decision_line", "levels", "log_line", "thread_fields", "thread_row", "time_text", "where"]
+__all__ = [
+    "THREAD_HEADER",
+    "decision_line",
+    "levels",
+    "log_line",
+    "resumes_at",
+    "thread_fields",
+    "thread_row",
+    "time_text",
+    "where",
+]
 
 THREAD_HEADER: Final = ("THREAD", "NODE", "SEQ", "STATE", "WAITS FOR", "LEASE", "UPDATED")
 
@@ -88,6 +98,13 @@ def where(checkpoint: Checkpoint) -> Line:
     """Return where a checkpoint stands: its node, and the path below it when that is inside a subgraph."""
     path = [word(level.suspended_node) for level in levels(checkpoint)]
     return (Span(" / ".join(path), Role.NODE),)
+
+
+def resumes_at(checkpoint: Checkpoint) -> Line:
+    """Return where a resume would go on: inside the subgraphs that the thread stopped in, if it did."""
+    *outer, innermost = levels(checkpoint)
+    path = [word(level.suspended_node) for level in outer]
+    return (Span(" / ".join([*path, word(innermost.next_node)]), Role.NODE),)
 
 
 def levels(checkpoint: Checkpoint) -> Iterator[Checkpoint]:
