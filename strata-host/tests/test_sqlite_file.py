@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -62,11 +59,11 @@ def test_a_log_is_read_from_a_path_or_a_url(strata, reports, storage, blobs):
 def test_without_the_folder_the_missing_blob_is_named(strata, reports):
     result = strata("checkpoint", "log", "report-1", "--storage", "reports.sqlite", code=1)
 
+    assert result.stdout == ""
     assert (
-        "",
         f"strata: query failed: checkpoint 'report-1' #1 refers to blob sha256:{HASH} at 'evidence', "
-        "which the blob store doesn't have\n",
-    ) == (result.stdout, result.stderr)
+        "which the blob store doesn't have\n"
+    ) == result.stderr
 
 
 def test_reading_changes_no_byte_and_creates_no_file(strata, reports):
@@ -97,16 +94,3 @@ def test_a_file_that_is_no_database_is_told_in_one_line(strata, tmp_path):
 
     assert error.startswith("strata: cannot open the storage: ")
     assert error.count("\n") == 1
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_somebody_who_may_not_write_can_look(reports):
-    for path in [reports, *reports.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o444)
-    for parent in reports.parents[:2]:
-        parent.chmod(0o755)
-    command = [sys.executable, "-m", "strata_host", "thread", "list", "--storage", "reports.sqlite"]
-    done = subprocess.run(command, cwd=reports, user=65534, group=65534, capture_output=True, text=True, check=False)
-
-    assert (0, "") == (done.returncode, done.stderr)
-    assert "report-1" in done.stdout

@@ -16,7 +16,7 @@ def main() -> None:
         SystemExit: Always, with the exit code: 0, 1 (not found, query failed), 2 (usage) or 130 (interrupted).
     """
     if not os.environ.get("STRATA_DEBUG"):
-        # What goes wrong is told in one line; a library's warning on stderr would be another, and not ours to vouch for.
+        # What goes wrong is told in one line; a library's warning would be another, and nobody vouches for its text.
         logging.getLogger().addHandler(logging.NullHandler())
     try:
         from strata_host.cli import strata
