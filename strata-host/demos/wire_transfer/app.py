@@ -29,9 +29,11 @@ TRANSFERS = {
 async def prepare(args: argparse.Namespace) -> int:
     graph = wire_transfer_graph(Bank(args.ledger))
     async with open_store(args.storage) as store:
-        for thread_id, transfer in TRANSFERS.items():
-            report(await graph.run(thread_id, transfer, store, metadata={"desk": "payments"}))
-    return 0
+        results = [
+            await graph.run(thread_id, transfer, store, metadata={"desk": "payments"})
+            for thread_id, transfer in TRANSFERS.items()
+        ]
+    return max(map(report, results))
 
 
 async def answer(args: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import attrs
@@ -57,13 +56,14 @@ class Source:
 
 
 def _storage(storage: str) -> str:
-    from strata_core.urls import scheme_of, store_url
+    from strata_core.urls import database_path, scheme_of, store_url
 
     url = store_url(storage)
-    if scheme_of(storage) is None:
-        if not _holds(Path(storage).exists):
+    if scheme_of(url) == "sqlite":  # also a bare path
+        path = database_path(url)
+        if not _holds(path.exists):
             raise click.BadParameter(f"{storage!r} does not exist", param_hint="'--storage'")
-        if Path(storage).is_dir():
+        if path.is_dir():
             raise click.BadParameter(f"{storage!r} is a folder, not a database file", param_hint="'--storage'")
     return url
 
