@@ -59,7 +59,7 @@ class Shelf:
 
     def write(self, work: Callable[[RowStore], Any], **options: Any) -> Any:
         """Do async `work` on the store, open for writing."""
-        from strata_jsonfile import JsonFileBackend
+        from strata_jsonfile import JsonFileBackend  # type: ignore[import-not-found]  # in `plugins`
 
         async def run() -> Any:
             async with RowStore(JsonFileBackend(self.path, self.clock), **options) as store:
@@ -139,11 +139,9 @@ def process(shelf: Shelf) -> Iterator[Process]:
     def start(
         *args: str, command: Sequence[str] = COMMAND, env: dict[str, str] | None = None, **options: Any
     ) -> subprocess.Popen[bytes]:
-        child = subprocess.Popen(
-            [*command, *args],
-            env=environment(**{"STRATA_STORAGE": shelf.url} | (env or {})),
-            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options,
-        )
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        variables = environment(**{"STRATA_STORAGE": shelf.url} | (env or {}))
+        child: subprocess.Popen[bytes] = subprocess.Popen([*command, *args], env=variables, **pipes | options)
         started.append(child)
         return child
 

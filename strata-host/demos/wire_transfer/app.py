@@ -15,7 +15,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from transfers import Bank, WireTransfer, wire_transfer_graph
+from transfers import Bank, WireTransfer, wire_transfer_graph  # type: ignore[import-not-found]  # beside this script
 
 from strata_core import Completed, Failed, HumanSignal, Interrupted, RunResult, open_store
 
@@ -87,7 +87,8 @@ def main() -> int:
         command.set_defaults(action=answer)
     commands.add_parser("purge").set_defaults(action=purge)
     args = parser.parse_args()
-    return asyncio.run(args.action(args))
+    code: int = asyncio.run(args.action(args))
+    return code
 
 
 if __name__ == "__main__":
