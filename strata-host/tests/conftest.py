@@ -139,7 +139,7 @@ def process(shelf: Shelf) -> Iterator[Process]:
     def start(
         *args: str, command: Sequence[str] = COMMAND, env: dict[str, str] | None = None, **options: Any
     ) -> subprocess.Popen[bytes]:
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         variables = environment(**{"STRATA_STORAGE": shelf.url} | (env or {}))
         child: subprocess.Popen[bytes] = subprocess.Popen([*command, *args], env=variables, **pipes | options)
         started.append(child)
