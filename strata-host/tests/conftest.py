@@ -55,14 +55,14 @@ class Shelf:
 
     @property
     def url(self) -> str:
-        return f"jsonfile:///{self.path}"
+        return f"jsonl:///{self.path}"
 
     def write(self, work: Callable[[RowStore], Any], **options: Any) -> Any:
         """Do async `work` on the store, open for writing."""
-        from strata_jsonfile import JsonFileBackend  # type: ignore[import-not-found]  # in `plugins`
+        from strata_jsonl import JsonLinesBackend  # type: ignore[import-not-found]  # in `plugins`
 
         async def run() -> Any:
-            async with RowStore(JsonFileBackend(self.path, self.clock), **options) as store:
+            async with RowStore(JsonLinesBackend(self.path, self.clock), **options) as store:
                 return await work(store)
 
         return asyncio.run(run())
@@ -80,7 +80,7 @@ class Shelf:
 @pytest.fixture
 def shelf(tmp_path: Path) -> Shelf:
     # The command reads the machine's clock; what is leased on a clock far ahead stays leased.
-    shelf = Shelf(tmp_path / "threads.json", FakeClock(datetime(9000, 1, 1, tzinfo=UTC)))
+    shelf = Shelf(tmp_path / "threads.jsonl", FakeClock(datetime(9000, 1, 1, tzinfo=UTC)))
     shelf.save()
     return shelf
 

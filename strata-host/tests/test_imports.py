@@ -46,12 +46,12 @@ def test_rich_is_not_loaded_for_a_pipe(shelf, process, checkpoint):
     shelf.save(checkpoint("order-1"))
     loaded = _loaded(process, "thread", "list")
 
-    assert "strata_jsonfile" in loaded
+    assert "strata_jsonl" in loaded
     assert not {"rich", "pygments", "aiosqlite", "sqlite3", "pytest"} & loaded
 
 
 def test_the_version_loads_no_plugins(process):
-    assert not {"rich", "pluggy", "cattrs", "strata_jsonfile"} & _loaded(process, "--version")
+    assert not {"rich", "pluggy", "cattrs", "strata_jsonl"} & _loaded(process, "--version")
 
 
 def test_the_declared_dependencies_are_the_imported_ones():

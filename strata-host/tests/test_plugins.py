@@ -22,17 +22,17 @@ def _plugin(document, name):
 
 
 def test_a_plugin_is_shown_with_its_distribution(look, look_json):
-    row = next(line for line in look("plugins").stdout.splitlines() if " jsonfile " in line)
+    row = next(line for line in look("plugins").stdout.splitlines() if " jsonl " in line)
 
-    assert "strata-jsonfile@0.1.0" in row
+    assert "strata-jsonl@0.1.0" in row
     assert {
         "kind": "store",
-        "name": "jsonfile",
-        "distribution": "strata-jsonfile",
+        "name": "jsonl",
+        "distribution": "strata-jsonl",
         "version": "0.1.0",
         "status": "ok",
         "detail": "",
-    } == _plugin(look_json("plugins"), "jsonfile")
+    } == _plugin(look_json("plugins"), "jsonl")
 
 
 def test_a_broken_plugin_is_listed_with_its_reason_and_breaks_nothing(look, look_json, bad_plugin):
@@ -41,7 +41,7 @@ def test_a_broken_plugin_is_listed_with_its_reason_and_breaks_nothing(look, look
     assert ("broken", "strata-bad", "2.0") == (broken["status"], broken["distribution"], broken["version"])
     assert "no driver" in broken["detail"]
     assert "\x1b" not in look("plugins").output
-    assert "ok" == _plugin(look_json("plugins"), "jsonfile")["status"]
+    assert "ok" == _plugin(look_json("plugins"), "jsonl")["status"]
 
 
 def test_a_broken_plugin_does_not_stop_a_command_on_another_store(look, bad_plugin):
@@ -56,6 +56,6 @@ def test_a_store_of_a_broken_plugin_is_not_wrong_usage(strata, bad_plugin):
 
 
 def test_a_blocked_plugin_says_so(look_json, monkeypatch):
-    monkeypatch.setenv("STRATA_DISABLE_PLUGINS", "jsonfile")
+    monkeypatch.setenv("STRATA_DISABLE_PLUGINS", "jsonl")
 
-    assert "blocked" == _plugin(look_json("plugins"), "jsonfile")["status"]
+    assert "blocked" == _plugin(look_json("plugins"), "jsonl")["status"]

@@ -62,7 +62,7 @@ class TestColour:
         shown = terminal(*command, **env)
 
         assert "\x1b" not in shown
-        assert "failed" in shown or "jsonfile" in shown
+        assert "failed" in shown or "jsonl" in shown
 
 
 @pytest.mark.parametrize("width", [30, 80, 200])
