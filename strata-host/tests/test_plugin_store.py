@@ -27,7 +27,7 @@ from strata_core import (
 class TestSuite(RowBackendTests):
     @pytest.fixture
     def open_backend(self, tmp_path, clock):
-        from strata_jsonl import JsonLinesBackend
+        from strata_jsonl import JsonLinesBackend  # type: ignore[import-not-found]  # in `plugins`
 
         return lambda: JsonLinesBackend(tmp_path / "threads.jsonl", clock)
 

@@ -38,7 +38,9 @@ def test_a_word_is_harmless_unambiguous_and_one_word(text):
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | ANY_TEXT, lambda v: st.lists(v) | st.dictionaries(ANY_TEXT, v)
+        st.none() | st.booleans() | st.integers() | ANY_TEXT,
+        lambda v: st.lists(v) | st.dictionaries(ANY_TEXT, v),
+        max_leaves=8,
     )
 )
 def test_json_for_people_is_harmless_and_the_same_value(value):

@@ -36,7 +36,7 @@ class TestStorage:
     def test_a_url_whose_file_does_not_exist_is_wrong_usage_and_is_not_created(self, strata, command, tmp_path):
         error = strata(*command, "--storage", f"jsonl:///{tmp_path}/mistyped.jsonl", code=2).stderr
 
-        assert error.startswith("strata: invalid value for '--storage': cannot read ")
+        assert error.startswith(f"strata: invalid value for '--storage': cannot open '{tmp_path}/mistyped.jsonl'")
         assert [] == list(tmp_path.iterdir())
 
     def test_an_unknown_scheme_is_wrong_usage(self, strata, command):

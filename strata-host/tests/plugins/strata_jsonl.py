@@ -72,11 +72,15 @@ class JsonLinesBackend(RowBackend):
             now = micros(self._clock.now())
             changes: list[dict[str, Any]] = []
             outcomes = [self._commit(commit, now, changes) for commit in batch]
-            file.truncate(self._end)
-            file.seek(self._end)
             line = json.dumps({"token": self._token, "changes": changes}).encode() + b"\n"
-            file.write(line)
-            os.fsync(file.fileno())
+            try:
+                file.truncate(self._end)
+                file.seek(self._end)
+                file.write(line)
+                os.fsync(file.fileno())
+            except OSError as error:
+                self._threads, self._token, self._end = {}, 0, 0  # only what can be read from the file is true
+                raise StoreUnavailableError(f"cannot write: {error.strerror}", maybe_written=True) from error
             self._end += len(line)
         return outcomes
 
@@ -149,12 +153,13 @@ class JsonLinesBackend(RowBackend):
             self._threads.pop(thread_id, None)
         if change["head"] is None:
             return
-        head = Head(**{key: _bytes(value) if key in _BYTES else value for key, value in change["head"].items()})
+        head = Head(**change["head"])
+        head.write_ids, head.lease_id = _bytes(change["head"]["write_ids"]), _bytes(change["head"]["lease_id"])
         thread = self._threads.setdefault(thread_id, Thread(head))
         thread.head = head
         if (row := change["row"]) is not None:
-            parts = {key: _bytes(value) if key in _BYTES else value for key, value in row.items()}
-            thread.rows.append(Row(head.sequence, head.whole_at, **parts))
+            write_id, envelope, body = (_bytes(row[key]) for key in ("write_id", "envelope", "body"))
+            thread.rows.append(Row(head.sequence, head.whole_at, write_id, row["version"], envelope, body))
         thread.blobs.update((digest, _bytes(blob)) for digest, blob in change["blobs"].items())
 
     def _head(self, thread: Thread) -> Head:
@@ -162,17 +167,13 @@ class JsonLinesBackend(RowBackend):
         return attrs.evolve(thread.head, now=micros(self._clock.now()), envelope=envelope)
 
 
-_BYTES = frozenset({"write_id", "write_ids", "lease_id", "envelope", "body"})
-
-
 def _change(commit: Commit, head: Head | None) -> dict[str, Any]:
     """Return what a commit does, as JSON."""
     row = commit.row
-    stored = None if head is None else attrs.evolve(head, now=0, envelope=b"")
     return {
         "thread_id": commit.thread_id,
         "erased": commit.erase or head is None,
-        "head": None if stored is None else attrs.asdict(stored, value_serializer=_serialized),
+        "head": None if head is None else attrs.asdict(head, filter=_is_kept, value_serializer=_serialized),
         "row": None
         if row is None
         else {
@@ -183,6 +184,10 @@ def _change(commit: Commit, head: Head | None) -> dict[str, Any]:
         },
         "blobs": {digest: _text(blob) for digest, blob in commit.blobs},
     }
+
+
+def _is_kept(attribute: attrs.Attribute[Any], _value: Any) -> bool:
+    return attribute.name not in {"now", "envelope"}
 
 
 def _serialized(_owner: object, _attribute: object, value: Any) -> Any:
