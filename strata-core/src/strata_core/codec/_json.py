@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from strata_core.errors import InvalidInputError
 
-__all__ = ["check_json", "copy_json", "dump_json", "load_json", "quote"]
+__all__ = ["MAX_NESTING", "check_json", "copy_json", "dump_json", "load_json", "quote"]
 
 MAX_NESTING: Final = 200
 MAX_DIGITS: Final = 4300
@@ -29,12 +29,13 @@ quote: Final = encode_basestring
 """A str as JSON text."""
 
 
-def dump_json(value: Any, path: str = "state") -> bytes:
+def dump_json(value: Any, path: str = "state", *, nesting: int = MAX_NESTING) -> bytes:
     """Return compact UTF-8 JSON text of a value.
 
     Args:
         value: Made of dict, list, str, int, float, bool and None, exactly; no subclasses.
         path: What the value is called in errors.
+        nesting: How many levels of containers it may have; one less for a value of a state than for the state.
 
     Raises:
         InvalidInputError: The value, or something in it, has no exact JSON form; names the path.
@@ -44,15 +45,15 @@ def dump_json(value: Any, path: str = "state") -> bytes:
         try:
             return encode_basestring(value).encode()
         except UnicodeEncodeError:
-            raise _fault(value, path) from None
-    if kind not in _SCALARS and not _is_plain(value):
-        raise _fault(value, path)
+            raise _fault(value, path, nesting) from None
+    if kind not in _SCALARS and not _is_plain(value, nesting):
+        raise _fault(value, path, nesting)
     if sys.get_int_max_str_digits() != MAX_DIGITS and _has_huge_int(value):
-        raise _fault(value, path)
+        raise _fault(value, path, nesting)
     try:
         return _encode(value).encode()
     except (ValueError, RecursionError):
-        raise _fault(value, path) from None
+        raise _fault(value, path, nesting) from None
 
 
 def check_json(value: Any, path: str = "state") -> None:
@@ -60,11 +61,11 @@ def check_json(value: Any, path: str = "state") -> None:
     dump_json(value, path)
 
 
-def _is_plain(value: Any) -> bool:
-    """Tell whether a container holds only plain values and string keys, at most 200 deep; level by level, for speed."""
+def _is_plain(value: Any, nesting: int) -> bool:
+    """Tell whether a container holds only plain values and string keys, at most so deep; level by level, for speed."""
     scalars = _SCALARS
     level = [value]
-    for _ in range(MAX_NESTING):
+    for _ in range(nesting):
         below: list[Any] = []
         for container in level:
             kind = type(container)
@@ -98,9 +99,9 @@ def _has_huge_int(value: Any) -> bool:
     return False
 
 
-def _fault(value: Any, path: str) -> InvalidInputError:
+def _fault(value: Any, path: str, nesting: int) -> InvalidInputError:
     """Return the error for the first value at fault, in depth-first order."""
-    stack: list[tuple[Any, str, int]] = [(value, path, 1)]
+    stack: list[tuple[Any, str, int]] = [(value, path, MAX_NESTING - nesting + 1)]
     while stack:
         item, where, depth = stack.pop()
         problem = _problem(item, depth)
