@@ -65,6 +65,12 @@ class TestPipes:
         assert (0, b"") == (child.returncode, error)
         assert rb"\u017elu" in output
 
+    def test_a_closed_output_is_no_error(self, process):
+        child = process(command=["sh", "-c", f"{sys.executable} -m strata_host thread list >&-"])
+
+        assert b"" == child.communicate()[1]
+        assert 0 == child.returncode
+
     def test_what_libraries_log_is_not_added_to_the_error(self, process):
         child = process("thread", "list", "--storage", "broken://user:s3cr3t-pw@host")
         _, error = child.communicate()

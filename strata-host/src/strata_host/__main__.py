@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from pathlib import Path
 
 __all__ = ["main"]
 
@@ -18,6 +19,8 @@ def main() -> None:
     if not os.environ.get("STRATA_DEBUG"):
         # What goes wrong is told in one line; a library's warning would be another, and nobody vouches for its text.
         logging.getLogger().addHandler(logging.NullHandler())
+    if sys.stdout is None:  # closed by the caller, as in `strata … >&-`
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  # for as long as the process lives
     try:
         from strata_host.cli import strata
     except KeyboardInterrupt:  # an impatient Ctrl-C during the imports is no traceback either
