@@ -78,6 +78,7 @@ def check(holds: bool, problem: str) -> None:
 
 
 def demonstrate(terminal: Terminal) -> None:
+    print("What follows a $ runs as a process of its own: app.py, which stands beside this script, and strata.")
     waiting = ("thread", "list", "--status", "interrupted")
 
     terminal.say("A process prepares three transfers.  Each stops at its boundary, and the process is gone.")

@@ -52,7 +52,8 @@ class Source:
             with querying():
                 return await work(store)
         finally:
-            await opened.__aexit__(None, None, None)
+            with querying():
+                await opened.__aexit__(None, None, None)
 
 
 def _storage(storage: str) -> str:
