@@ -1,0 +1,191 @@
+"""JSON text, strictly: what is written reads back equal, or is refused with its path.
+
+The standard library's encoder is exact but lenient: it turns keys into strings, tuples into lists and subclasses into
+their base.  So a value is walked first, quickly and without paths; only a value at fault is walked again to name it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from json.encoder import encode_basestring
+from typing import Any, Final
+
+from strata_core.errors import InvalidInputError
+
+__all__ = ["check_json", "copy_json", "dump_json", "load_json", "quote"]
+
+MAX_NESTING: Final = 200
+MAX_DIGITS: Final = 4300
+_HUGE: Final = 10**MAX_DIGITS
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_encode: Final = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
+).encode
+
+quote: Final = encode_basestring
+"""A str as JSON text."""
+
+
+def dump_json(value: Any, path: str = "state") -> bytes:
+    """Return compact UTF-8 JSON text of a value.
+
+    Args:
+        value: Made of dict, list, str, int, float, bool and None, exactly; no subclasses.
+        path: What the value is called in errors.
+
+    Raises:
+        InvalidInputError: The value, or something in it, has no exact JSON form; names the path.
+    """
+    kind = type(value)
+    if kind is str:
+        try:
+            return encode_basestring(value).encode()
+        except UnicodeEncodeError:
+            raise _fault(value, path) from None
+    if kind not in _SCALARS and not _is_plain(value):
+        raise _fault(value, path)
+    try:
+        if kind is int and abs(value) >= _HUGE:
+            raise _fault(value, path)
+        return _encode(value).encode()
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise _fault(value, path) from None
+
+
+def check_json(value: Any, path: str = "state") -> None:
+    """Raise what `dump_json` would raise, and nothing else."""
+    dump_json(value, path)
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a container holds only plain values, string keys and printable ints, at most 200 deep."""
+    level = [value]
+    for _ in range(MAX_NESTING):
+        below: list[Any] = []
+        for container in level:
+            kind = type(container)
+            if kind is dict:
+                for key, item in container.items():
+                    if type(key) is not str:
+                        return False
+                    kind = type(item)
+                    if kind not in _SCALARS:
+                        below.append(item)
+                    elif kind is int and not -_HUGE < item < _HUGE:
+                        return False
+            elif kind is list:
+                for item in container:
+                    kind = type(item)
+                    if kind not in _SCALARS:
+                        below.append(item)
+                    elif kind is int and not -_HUGE < item < _HUGE:
+                        return False
+            else:
+                return False
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _fault(value: Any, path: str) -> InvalidInputError:
+    """Return the error for the first value at fault, in depth-first order."""
+    stack: list[tuple[Any, str, int]] = [(value, path, 1)]
+    while stack:
+        item, where, depth = stack.pop()
+        problem = _problem(item, depth)
+        if problem is not None:
+            return InvalidInputError(where, problem)
+        children: list[tuple[Any, str, int]] = []
+        if type(item) is dict:
+            for key, child in item.items():
+                if type(key) is not str:
+                    return InvalidInputError(where, f"key {key!r} is a {type(key).__name__}, not a str")
+                if not _is_text(key):
+                    return InvalidInputError(where, f"key {key!r} contains a lone surrogate")
+                children.append((child, f"{where}.{key}", depth + 1))
+        elif type(item) is list:
+            children = [(child, f"{where}[{index}]", depth + 1) for index, child in enumerate(item)]
+        stack.extend(reversed(children))
+    return InvalidInputError(path, "has no exact JSON form")
+
+
+def _problem(item: Any, depth: int) -> str | None:
+    kind = type(item)
+    if kind is float:
+        return None if math.isfinite(item) else f"{item} is not a JSON number"
+    if kind is str:
+        return None if _is_text(item) else "contains a lone surrogate"
+    if kind is int:
+        return None if -_HUGE < item < _HUGE else f"has more than {MAX_DIGITS} digits; store it as text"
+    if kind is dict or kind is list:
+        return None if depth <= MAX_NESTING else f"is nested more than {MAX_NESTING} deep"
+    if kind is bool or item is None:
+        return None
+    return (
+        f"{kind.__module__}.{kind.__qualname__} has no JSON form here; "
+        "convert it to dict, list, str, int, float, bool or None, or give its field a type the state converter knows"
+    )
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is beyond the range of a float")
+    return number
+
+
+_decode: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
+
+
+def load_json(text: bytes) -> Any:
+    """Return the value of UTF-8 JSON text.
+
+    Raises:
+        ValueError: It is no JSON text, or holds NaN, an infinity (also as ``1e999``), an int of more than 4,300 digits
+            or a lone surrogate.
+    """
+    try:
+        value = _decode(text.decode())
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if b"\\ud" in text or b"\\uD" in text:
+        _refuse_surrogates(value)
+    return value
+
+
+def _refuse_surrogates(value: Any) -> None:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            stack.extend(item)
+            stack.extend(item.values())
+        elif type(item) is list:
+            stack.extend(item)
+        elif type(item) is str and not _is_text(item):
+            raise ValueError("contains a lone surrogate")
+
+
+def copy_json(value: Any) -> Any:
+    """Return a copy of a JSON value that shares no container with it."""
+    if type(value) is dict:
+        return {key: item if type(item) in _SCALARS else copy_json(item) for key, item in value.items()}
+    if type(value) is list:
+        return [item if type(item) in _SCALARS else copy_json(item) for item in value]
+    return value

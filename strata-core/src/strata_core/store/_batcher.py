@@ -1,0 +1,160 @@
+"""Group commit, once for every backend: commits that wait together go down together, each with its own outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from strata_core.errors import StoreBusyError, StoreClosedError, StoreUnavailableError
+from strata_core.rows import Batching, Commit, Committed, Refused
+
+__all__ = ["Batcher", "attempt"]
+
+Outcome = Committed | Refused
+CommitBatch = Callable[[Sequence[Commit]], Awaitable[Sequence[Outcome]]]
+
+ATTEMPTS: Final = 4
+PAUSE: Final = 0.05
+"""Seconds before the second attempt; doubles with each further one."""
+YIELD_AFTER: Final = 0.005
+YIELD_FOR: Final = 0.0003
+"""A loop that never sleeps keeps the interpreter lock from a backend's thread: a save beside one took seconds."""
+
+
+async def attempt(commit: CommitBatch, batch: Sequence[Commit]) -> Sequence[Outcome | BaseException]:
+    """Run a batch, and give each commit an outcome or an exception of its own.
+
+    A storage that does not answer is asked again, with the same write IDs, so that a step that had been done is
+    recognised.  Any other failure is narrowed down: each commit runs alone, so that a bad one fails alone.
+    """
+    pause = PAUSE
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            return await commit(batch)
+        except StoreBusyError as error:  # the backend has waited already
+            return [error] * len(batch)
+        except StoreUnavailableError as error:
+            if not left:
+                return [error] * len(batch)
+            await asyncio.sleep(pause)
+            pause *= 2
+        except Exception as error:  # noqa: BLE001  # handed to whoever asked for the commit
+            if len(batch) == 1:
+                return [error]
+            return [outcome for item in batch for outcome in await attempt(commit, [item])]
+    raise AssertionError("unreachable")
+
+
+class Batcher:
+    """Collects the commits of one loop turn and runs them in a task of its own.
+
+    So a caller's cancellation never reaches a commit: one that waits is dropped, one under way finishes.  At most one
+    commit a thread is under way, which keeps the order of the calls.
+    """
+
+    def __init__(self, commit: CommitBatch, batching: Batching) -> None:
+        self._commit = commit
+        self._batching = batching
+        self._loop = asyncio.get_running_loop()
+        self._ready: deque[tuple[Commit, asyncio.Future[Outcome]]] = deque()
+        # A thread with a commit that is ready or under way, and what waits behind that.
+        self._threads: dict[str, deque[tuple[Commit, asyncio.Future[Outcome]]]] = {}
+        self._scheduled = False
+        self._running: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def submit(self, commit: Commit) -> asyncio.Future[Outcome]:
+        """Queue a commit; the future gets its outcome."""
+        if self._closed:
+            raise StoreClosedError("the store is closed")
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        waiting = self._threads.get(commit.thread_id)
+        if waiting is None:
+            self._threads[commit.thread_id] = deque()
+            self._ready.append((commit, future))
+            self._schedule()
+        else:
+            waiting.append((commit, future))
+        return future
+
+    async def close(self) -> None:
+        """Refuse new commits and wait for those that were submitted."""
+        self._closed = True
+        while self._running or self._ready:
+            if self._running:
+                await asyncio.wait(self._running)
+            else:
+                await asyncio.sleep(0)
+
+    def _schedule(self) -> None:
+        if not self._scheduled and self._ready and len(self._running) < self._batching.in_flight:
+            self._scheduled = True
+            self._loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        self._scheduled = False
+        batch: list[tuple[Commit, asyncio.Future[Outcome]]] = []
+        room = self._batching.max_bytes
+        while self._ready and len(batch) < self._batching.max_items:
+            commit, future = self._ready[0]
+            if future.done():  # cancelled: nobody waits, and it never left
+                self._ready.popleft()
+                self._next(commit.thread_id)
+                continue
+            room -= _size(commit)
+            if batch and room < 0:
+                break
+            batch.append(self._ready.popleft())
+        if batch:
+            task = self._loop.create_task(self._run(batch))
+            self._running.add(task)
+            task.add_done_callback(self._finished)
+        self._schedule()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._schedule()
+
+    def _next(self, thread_id: str) -> None:
+        """Make the thread's next commit ready."""
+        waiting = self._threads[thread_id]
+        if waiting:
+            self._ready.append(waiting.popleft())
+        else:
+            del self._threads[thread_id]
+
+    async def _run(self, batch: list[tuple[Commit, asyncio.Future[Outcome]]]) -> None:
+        timer = self._loop.call_later(YIELD_AFTER, self._yield, batch)
+        try:
+            outcomes = await attempt(self._commit, [commit for commit, _ in batch])
+            for (_, future), outcome in zip(batch, outcomes, strict=True):
+                if future.done():
+                    continue
+                if isinstance(outcome, BaseException):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+        finally:
+            timer.cancel()
+            for commit, future in batch:
+                if not future.done():  # the loop is shutting down: nobody may hang
+                    future.set_exception(
+                        StoreUnavailableError("the event loop stopped during a write", maybe_written=True)
+                    )
+                self._next(commit.thread_id)
+            batch.clear()
+
+    def _yield(self, batch: list[tuple[Commit, asyncio.Future[Outcome]]]) -> None:
+        if batch:
+            time.sleep(YIELD_FOR)
+            self._loop.call_later(YIELD_AFTER, self._yield, batch)  # ends once the batch is back and emptied
+
+
+def _size(commit: Commit) -> int:
+    size = sum(len(content) for _, content in commit.blobs) if commit.blobs else 0
+    if commit.row is not None:
+        size += len(commit.row.envelope) + len(commit.row.body)
+    return size

@@ -1,0 +1,135 @@
+"""Listing threads, page by page."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import attrs
+
+from strata_core._validation import check_limit, check_metadata, check_moment, check_text, check_thread_id
+from strata_core.clock import from_micros
+from strata_core.codec._record import MalformedRecordError, decode_envelope
+from strata_core.errors import CorruptCheckpointError, InvalidInputError
+from strata_core.records import Lease, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
+from strata_core.rows import Head, HeadQuery, RowBackend
+from strata_core.store._link import Link
+
+__all__ = ["Lister", "check_states", "list_states"]
+
+_MAX_INT64: Final = 2**63 - 1
+
+
+class Lister:
+    """Answers thread queries from heads."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def page(self, query: ThreadQuery) -> ThreadPage:
+        """Return one page, newest first."""
+        self._link.check_readable()
+        states, heads_query = _translate(query)
+        if states is not None and not states:
+            return ThreadPage(())
+        limit = query.limit
+        heads = await list_states(self._link.backend, states, attrs.evolve(heads_query, limit=limit + 1))
+        more = len(heads) > limit
+        heads = heads[:limit]
+        return ThreadPage([_summary(head) for head in heads], _cursor(heads[-1]) if more else None)
+
+
+async def list_states(backend: RowBackend, states: Collection[str] | None, query: HeadQuery) -> list[Head]:
+    """Return the heads in any of the states, in the order of `query`: one limited read a state, merged."""
+    if states is None:
+        return list(await backend.list_heads(query))
+    pages = await asyncio.gather(*(backend.list_heads(attrs.evolve(query, state=state)) for state in sorted(states)))
+    heads = [head for page in pages for head in page]
+    heads.sort(key=lambda head: (head.updated, head.thread_id), reverse=not query.oldest_first)
+    return heads[: query.limit]
+
+
+def check_states(states: object) -> list[str]:
+    """Return states as text; a str or anything but `ThreadState` members is refused."""
+    if isinstance(states, str) or not isinstance(states, Collection):
+        raise InvalidInputError("states", "must be a collection of ThreadState, for example {ThreadState.FAILED}")
+    for state in states:
+        if not isinstance(state, ThreadState):
+            raise InvalidInputError("states", f"holds {state!r}, which is not a ThreadState")
+    return sorted({state.value for state in states})
+
+
+def _translate(query: ThreadQuery) -> tuple[Sequence[str] | None, HeadQuery]:
+    if not isinstance(query, ThreadQuery):
+        raise InvalidInputError("query", f"must be a ThreadQuery, not {type(query).__name__}")
+    check_limit(query.limit)
+    states = None if query.states is None else check_states(query.states)
+    for name in ("graph_id", "graph_version"):
+        if getattr(query, name) is not None:
+            check_text(getattr(query, name), name)
+    if query.leased is not None and type(query.leased) is not bool:
+        raise InvalidInputError("leased", f"must be a bool or None, not {query.leased!r}")
+    return states, HeadQuery(
+        metadata=dict(check_metadata(query.metadata)),
+        updated_after=_moment(query, "updated_after"),
+        updated_before=_moment(query, "updated_before"),
+        graph_id=query.graph_id,
+        graph_version=query.graph_version,
+        due_until=_moment(query, "due_before"),
+        leased=query.leased,
+        past=None if query.cursor is None else _place(query.cursor),
+    )
+
+
+def _moment(query: ThreadQuery, name: str) -> int | None:
+    value = getattr(query, name)
+    return None if value is None else check_moment(value, name)
+
+
+def _cursor(head: Head) -> str:
+    return base64.urlsafe_b64encode(json.dumps([head.updated, head.thread_id]).encode()).decode()
+
+
+def _place(cursor: object) -> tuple[int, str]:
+    problem = InvalidInputError("cursor", "is not one that a page gave as next_cursor")
+    if type(cursor) is not str:
+        raise problem
+    try:
+        place = json.loads(base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True))
+    except (ValueError, RecursionError, binascii.Error):
+        raise problem from None
+    if type(place) is not list or len(place) != 2 or type(place[0]) is not int or abs(place[0]) > _MAX_INT64:
+        raise problem
+    try:
+        return place[0], check_thread_id(place[1])
+    except InvalidInputError:
+        raise problem from None
+
+
+def _summary(head: Head) -> ThreadSummary:
+    try:
+        checkpoint = decode_envelope(head.envelope, {})
+        if checkpoint.thread_id != head.thread_id:
+            raise MalformedRecordError("is a record of another thread")
+    except MalformedRecordError as error:
+        raise CorruptCheckpointError(head.thread_id, head.sequence, str(error)) from None
+    lease = None
+    if head.is_leased(head.now) and not head.closing:
+        lease = Lease(head.thread_id, head.token, head.owner, from_micros(head.expires))
+    return ThreadSummary(
+        thread_id=head.thread_id,
+        sequence=head.sequence,
+        state=checkpoint.state,
+        status=checkpoint.status,
+        updated_at=checkpoint.updated_at,
+        suspended_node=checkpoint.suspended_node,
+        next_node=checkpoint.next_node,
+        wait=checkpoint.wait,
+        graph=checkpoint.graph,
+        metadata=checkpoint.metadata,
+        lease=lease,
+    )

@@ -1,0 +1,93 @@
+"""Putting external blobs before the row that refers to them.
+
+A purge that runs between the two would take the blobs and let the row through.  So they are put only while the thread
+is *pinned*: the commit depends on a row known by its write ID, or on a live lease.  Where there is neither, the head is
+read, and a thread without one is reserved first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from strata_core.codec._state import Value
+from strata_core.ports import BlobStore
+from strata_core.rows import NOTHING, Commit, Committed, Drop, Refusal, Refused, Take, decide
+from strata_core.store._closing import RESERVATION, Closer
+from strata_core.store._link import Link
+from strata_core.store._patience import Patience
+
+__all__ = ["RESERVED", "Pinner"]
+
+RESERVED: Final = "strata: first save"
+"""The owner of a reservation: a lease that ends with the save, so others wait for it instead of giving up."""
+
+
+class Pinner:
+    """Sends commits whose blobs go to an external store."""
+
+    def __init__(self, link: Link, external: BlobStore, closer: Closer) -> None:
+        self._link = link
+        self._external = external
+        self._closer = closer
+
+    async def send(self, commit: Commit, blobs: Mapping[str, Value]) -> Committed | Refused:
+        """Put the blobs, then commit; the outcome is that of the commit."""
+        commit.external = True
+        if commit.token or (commit.after >= 0 and commit.after_id):
+            await self._put(commit.thread_id, blobs)
+            return await self._link.submit(commit)
+        patience = Patience(commit.thread_id)
+        while True:
+            head = await self._link.backend.read_head(commit.thread_id)
+            verdict = decide(commit, head, 0 if head is None else head.now, lambda: 1)
+            if isinstance(verdict, Refused) or verdict.repeated:
+                return verdict
+            if head is not None and head.sequence != NOTHING:
+                pinned = attrs.evolve(commit, after=head.sequence, after_id=head.write_ids[:8])
+                again = Refusal.CHANGED
+            elif head is not None and head.is_leased(head.now):
+                if head.owner == RESERVED:
+                    await patience.wait()
+                    continue
+                pinned = attrs.evolve(commit, token=head.token)  # under somebody's lease, as long as it stays theirs
+                again = Refusal.LOST
+            else:
+                outcome = await self._send_reserved(commit, blobs)
+                if outcome is not None:
+                    return outcome
+                await patience.wait()
+                continue
+            await self._put(commit.thread_id, blobs)
+            outcome = await self._link.submit(pinned)
+            if not (isinstance(outcome, Refused) and outcome.why is again):
+                return outcome
+
+    async def _send_reserved(self, commit: Commit, blobs: Mapping[str, Value]) -> Committed | Refused | None:
+        """Reserve a thread without rows, put, commit; None when the reservation did not come about or did not last."""
+        thread_id = commit.thread_id
+        reserve = Commit(thread_id, os.urandom(8), NOTHING, free=True, external=True, lease=Take(RESERVED, RESERVATION))
+        reserved = await self._link.submit(reserve)
+        if isinstance(reserved, Refused):
+            return reserved if reserved.why is Refusal.CLOSING else None
+        token = reserved.token
+        try:
+            await self._put(thread_id, blobs)
+        except BaseException:
+            self._link.in_background(self._closer.abandon(thread_id, token))
+            raise
+        outcome = await self._link.submit(
+            attrs.evolve(commit, token=token, free=False, lease=Drop() if commit.lease is None else commit.lease)
+        )
+        if isinstance(outcome, Refused):
+            if outcome.why is Refusal.LOST:
+                return None
+            self._link.in_background(self._closer.abandon(thread_id, token))
+        return outcome
+
+    async def _put(self, thread_id: str, blobs: Mapping[str, Value]) -> None:
+        for digest, value in blobs.items():
+            await self._external.put(thread_id, digest, value.json_text())

@@ -1,0 +1,137 @@
+"""Loading checkpoints: rows to records, with every blob verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from strata_core._validation import check_int, check_limit, check_thread_id
+from strata_core.capabilities import Capability
+from strata_core.codec._fold import Folded, fold_rows
+from strata_core.codec._json import copy_json, load_json
+from strata_core.codec._record import MalformedRecordError, decode_envelope
+from strata_core.codec._state import digest_of
+from strata_core.errors import CorruptCheckpointError, SchemaVersionError
+from strata_core.ports import BlobStore
+from strata_core.records import LogEntry, LogPage, Revision
+from strata_core.rows import Row
+from strata_core.store._link import Link
+
+__all__ = ["Reader"]
+
+MAX_SEQUENCE: Final = 2**31 - 1
+ROUNDS: Final = 20
+"""How often a load starts over because the thread was purged or written under it."""
+
+
+class _MissingBlobError(Exception):
+    """A blob is not there: corruption, or the thread was purged between the two reads."""
+
+    def __init__(self, error: CorruptCheckpointError) -> None:
+        self.error = error
+
+
+class Reader:
+    """Reads rows and blobs of threads.
+
+    Args:
+        link: The opened backend.
+        external: Where offloaded values are; None for the backend itself.
+    """
+
+    def __init__(self, link: Link, external: BlobStore | None) -> None:
+        self._link = link
+        self._external = external
+
+    async def load(self, thread_id: str, at: int | None) -> LogEntry | None:
+        """Return the latest checkpoint, or the one at sequence `at`."""
+        self._link.check_readable()
+        check_thread_id(thread_id)
+        if at is not None:
+            check_int(at, "at", 0, MAX_SEQUENCE)
+        entries = await self._entries(thread_id, at, at)
+        return entries[-1] if entries else None
+
+    async def log(self, thread_id: str, start: int, limit: int) -> LogPage:
+        """Return up to `limit` checkpoints from sequence `start` on."""
+        self._link.check_readable()
+        check_thread_id(thread_id)
+        check_int(start, "start", 0, MAX_SEQUENCE)
+        check_limit(limit)
+        entries = await self._entries(thread_id, start, start + limit)
+        page = entries[:limit]
+        return LogPage(page, page[-1].sequence + 1 if len(entries) > limit else None)
+
+    async def _entries(self, thread_id: str, first: int | None, last: int | None) -> list[LogEntry]:
+        seen: tuple[object, ...] | None = None
+        backend = self._link.backend
+        for _ in range(ROUNDS):
+            rows = await backend.read(thread_id, first, last)
+            if not rows:
+                return []
+            try:
+                return await self._decode(thread_id, rows, rows[-1].sequence if first is None else first)
+            except _MissingBlobError as missing:
+                # Gone, changed or closing: start over.  Only a head that stayed as it was means corruption.
+                head = await backend.read_head(thread_id)
+                now = None if head is None or head.closing else (head.sequence, head.write_ids)
+                if now is not None and now == seen:
+                    raise missing.error from None
+                seen, error = now, missing.error
+        raise error
+
+    async def _decode(self, thread_id: str, rows: Sequence[Row], first: int) -> list[LogEntry]:
+        folded = list(fold_rows(thread_id, rows, first))
+        await self._fill_in(thread_id, folded)
+        return [_entry(thread_id, item) for item in folded]
+
+    async def _fill_in(self, thread_id: str, folded: Sequence[Folded]) -> None:
+        wanted = {digest for item in folded for digest in item.references.values()}
+        if not wanted:
+            return
+        contents = await self._fetch(thread_id, wanted)
+        values: dict[str, Any] = {}
+        for item in folded:
+            sequence = item.row.sequence
+            for key, digest in item.references.items():
+                content = contents.get(digest)
+                if content is None:
+                    problem = f"refers to blob {digest} at {key!r}, which the blob store doesn't have"
+                    raise _MissingBlobError(CorruptCheckpointError(thread_id, sequence, problem))
+                if digest not in values:
+                    if digest_of(content) != digest:
+                        problem = f"refers to blob {digest} at {key!r}, whose content does not match that hash"
+                        raise CorruptCheckpointError(thread_id, sequence, problem)
+                    try:
+                        values[digest] = load_json(content)
+                    except ValueError as error:
+                        problem = f"refers to blob {digest} at {key!r}, which is not JSON: {error}"
+                        raise CorruptCheckpointError(thread_id, sequence, problem) from None
+                item.state[key] = copy_json(values[digest])
+
+    async def _fetch(self, thread_id: str, digests: set[str]) -> dict[str, bytes]:
+        if self._external is None:
+            if Capability.OWN_BLOBS not in self._link.backend.capabilities:
+                return {}
+            return dict(await self._link.backend.read_blobs(thread_id, digests))
+        contents = {}
+        for digest in sorted(digests):
+            content = await self._external.get(thread_id, digest)
+            if content is not None:
+                contents[digest] = content
+        return contents
+
+
+def _entry(thread_id: str, folded: Folded) -> LogEntry:
+    row = folded.row
+    try:
+        checkpoint = decode_envelope(row.envelope, folded.state, version=row.version)
+        if checkpoint.thread_id != thread_id:
+            raise MalformedRecordError("is a record of another thread")
+    except MalformedRecordError as error:
+        raise CorruptCheckpointError(thread_id, row.sequence, str(error)) from None
+    except SchemaVersionError as error:
+        raise SchemaVersionError(
+            f"checkpoint {thread_id!r} #{row.sequence}: {error}", found=error.found, supported=error.supported
+        ) from None
+    return LogEntry(row.sequence, checkpoint, Revision(row.sequence, row.write_id))

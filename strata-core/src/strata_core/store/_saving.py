@@ -1,0 +1,231 @@
+"""Appending a checkpoint: read it once, send it, and if the store's memory was wrong, send it whole.
+
+Whatever a save takes from memory (the base of a delta, a blob not sent again) holds only if the head is still the
+remembered row, by sequence *and* write ID: a purged and restarted thread can have the same number.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, Literal
+
+import attrs
+
+from strata_core._validation import check_int, check_moment, check_write_id
+from strata_core.codec._record import encode_envelope
+from strata_core.codec._state import Body, Snapshot, compose_delta, compose_whole, plain_body, take_snapshot
+from strata_core.errors import InvalidInputError
+from strata_core.options import Deltas
+from strata_core.ports import ANY as ANY_REVISION
+from strata_core.ports import AnyRevision
+from strata_core.records import Checkpoint, CheckpointStatus, Revision
+from strata_core.rows import ANY, NOTHING, Commit, Committed, Drop, NewRow, Refusal, Refused, Take
+from strata_core.store._cache import Cache, Memory
+from strata_core.store._closing import Closer
+from strata_core.store._link import Link, refusal_error
+from strata_core.store._patience import Patience
+from strata_core.store._pinning import RESERVED, Pinner
+
+__all__ = ["Position", "Saver", "position_of"]
+
+MAX_SEQUENCE: Final = 2**31 - 1
+
+
+@attrs.frozen
+class Position:
+    """What the latest row must be: a sequence, and a write ID or any."""
+
+    after: int = ANY
+    after_id: bytes = b""
+
+
+_ANYWHERE: Final = Position()
+
+
+def position_of(expected: int | Revision | Literal[AnyRevision.ANY] | None) -> Position:
+    """Return the position that an `expected` argument of a port names."""
+    if expected is ANY_REVISION:
+        return _ANYWHERE
+    if expected is None:
+        return Position(NOTHING)
+    if isinstance(expected, Revision):
+        check_int(expected.sequence, "expected.sequence", 0, MAX_SEQUENCE)
+        return Position(expected.sequence, check_write_id(expected.write_id, "expected.write_id"))
+    if type(expected) is not int:
+        raise InvalidInputError("expected", f"must be a Revision, an int or None, not {type(expected).__name__}")
+    return Position(check_int(expected, "expected", 0, MAX_SEQUENCE))
+
+
+class Saver:
+    """Turns checkpoints into commits, for every kind of save.
+
+    Args:
+        link: The opened backend.
+        deltas: Whether and how running checkpoints become deltas.
+        threshold: The size from which values are offloaded; None for never.
+        pinner: Sends commits with external blobs; None when offloaded values go to the backend.
+        closer: Finishes a purge that is in the way.
+    """
+
+    def __init__(
+        self, link: Link, deltas: Deltas | None, threshold: int | None, pinner: Pinner | None, closer: Closer
+    ) -> None:
+        self._link = link
+        self._deltas = deltas
+        self._threshold = threshold
+        self._pinner = pinner
+        self._closer = closer
+        self._cache = Cache(deltas if deltas is not None else Deltas())
+        self._remembers = deltas is not None or threshold is not None
+
+    def forget(self, thread_id: str) -> None:
+        """Drop what is remembered of a thread."""
+        self._cache.forget(thread_id)
+
+    async def save(
+        self,
+        checkpoint: Checkpoint,
+        position: Position = _ANYWHERE,
+        *,
+        write_id: bytes | None = None,
+        token: int = 0,
+        free: bool = False,
+        lease: Take | Drop | None = None,
+    ) -> Committed:
+        """Append a checkpoint.
+
+        Args:
+            checkpoint: What to append.
+            position: What the latest row must be.
+            write_id: The name of this write; None makes one.
+            token: The live lease that must be held.
+            free: No live lease may be held.
+            lease: What to do with the lease in the same step.
+
+        Raises:
+            ConflictError: Or one of its kinds: the commit was refused.
+            InvalidInputError: The checkpoint breaks a rule.
+        """
+        self._link.check_writable()
+        # Everything is read here, before the first await: what the caller changes later is not what gets stored.
+        thread_id, envelope, row = _read_facts(checkpoint)
+        write_id = os.urandom(8) if write_id is None else check_write_id(write_id)
+        memory = self._usable_memory(thread_id, position)
+        snapshot: Snapshot | None = None
+        body: Body | None = None
+        if self._remembers:
+            snapshot = take_snapshot(checkpoint.frozen_state, self._threshold, memory.snapshot if memory else None)
+        else:
+            body = plain_body(checkpoint.frozen_state)
+        is_running = checkpoint.status is CheckpointStatus.RUNNING
+        patience: Patience | None = None
+        while True:
+            if snapshot is not None:
+                body = self._compose(snapshot, memory, is_running)
+            assert body is not None
+            row.version, row.whole, row.body = body.version, body.is_whole, body.text
+            row.envelope = b'{"schema_version":"%b"%b' % (body.version.encode(), envelope)
+            outcome, depended = await self._send(
+                Commit(thread_id, write_id, position.after, position.after_id, token, free, row, lease=lease),
+                body,
+                memory,
+            )
+            if isinstance(outcome, Committed):
+                if snapshot is not None:
+                    self._remember(thread_id, write_id, outcome, body, snapshot, memory, is_running)
+                return outcome
+            self._cache.forget(thread_id)
+            memory = None
+            if outcome.why is Refusal.CHANGED and depended:
+                continue
+            if outcome.why is Refusal.CLOSING or _is_reserved(outcome):
+                patience = patience or Patience(thread_id)
+                await self._closer.make_way(outcome.head, patience)
+                continue
+            raise refusal_error(outcome, thread_id)
+
+    def _usable_memory(self, thread_id: str, position: Position) -> Memory | None:
+        if not self._remembers:
+            return None
+        memory = self._cache.get(thread_id)
+        if memory is None or position.after == ANY:
+            return memory
+        if position.after != memory.sequence or position.after_id not in (b"", memory.write_id):
+            return None
+        return memory
+
+    def _compose(self, snapshot: Snapshot, memory: Memory | None, is_running: bool) -> Body:
+        if (
+            memory is not None
+            and is_running
+            and self._deltas is not None
+            and memory.since_whole + 1 < self._deltas.full_every
+        ):
+            body = compose_delta(snapshot, memory.snapshot, memory.sequence)
+            if body is not None:
+                return body
+        return compose_whole(snapshot)
+
+    async def _send(self, commit: Commit, body: Body, memory: Memory | None) -> tuple[Committed | Refused, bool]:
+        """Return the outcome, and whether it depended on memory."""
+        depends = not body.is_whole
+        blobs = body.digests
+        if blobs and memory is not None:
+            known = {value.digest for value in memory.snapshot.values()}
+            blobs = {digest: value for digest, value in blobs.items() if digest not in known}
+            depends = depends or len(blobs) < len(body.digests)
+        if depends and memory is not None:
+            commit.after, commit.after_id = memory.sequence, memory.write_id
+        if self._pinner is None:
+            if blobs:
+                commit.blobs = [(digest, value.json_text()) for digest, value in blobs.items()]
+        elif blobs:
+            return await self._pinner.send(commit, blobs), depends
+        return await self._link.submit(commit), depends
+
+    def _remember(
+        self,
+        thread_id: str,
+        write_id: bytes,
+        outcome: Committed,
+        body: Body,
+        snapshot: Snapshot,
+        memory: Memory | None,
+        is_running: bool,
+    ) -> None:
+        if outcome.repeated or not is_running:
+            self._cache.forget(thread_id)
+            return
+        since_whole = 0 if body.is_whole or memory is None else memory.since_whole + 1
+        self._cache.keep(thread_id, outcome.sequence, write_id, since_whole, snapshot)
+
+
+def _is_reserved(refused: Refused) -> bool:
+    return refused.why is Refusal.HELD and refused.head is not None and refused.head.owner == RESERVED
+
+
+def _read_facts(checkpoint: Checkpoint) -> tuple[str, bytes, NewRow]:
+    """Return the thread, the envelope without its version, and a row that lacks its version and body."""
+    envelope = encode_envelope(checkpoint)
+    updated = check_moment(checkpoint.created_at, "created_at")
+    if checkpoint.resumed_at is None:
+        state = checkpoint.status.value
+    else:
+        state = "resumed"
+        updated = max(updated, check_moment(checkpoint.resumed_at, "resumed_at"))
+    due = checkpoint.due_at
+    graph = checkpoint.graph
+    row = NewRow(
+        "",
+        True,
+        b"",
+        b"",
+        checkpoint.status.value,
+        state,
+        updated,
+        None if due is None else check_moment(due, "wait.due_at"),
+        None if graph is None else graph.id,
+        None if graph is None else graph.version,
+        dict(checkpoint.metadata) if checkpoint.metadata else {},
+    )
+    return checkpoint.thread_id, envelope, row
