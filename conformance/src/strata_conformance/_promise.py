@@ -25,11 +25,13 @@ class Promise:
         id: Such as ``save-3``; never used again for anything else.
         text: What a store promises: the docstring of the test.
         test: The name of the test that proves it.
+        needs: The capabilities without which it does not apply; one that must be missing begins with ``no``.
     """
 
     id: str
     text: str
     test: str
+    needs: tuple[str, ...] = ()
 
 
 def promise(identity: str) -> Callable[[F], F]:
@@ -65,4 +67,10 @@ def promises_of(tests: type) -> Iterator[Promise]:
             found = getattr(member, "__strata_promise__", None)
             if isinstance(found, Promise) and name not in seen:
                 seen.add(name)
-                yield found
+                yield attrs.evolve(found, needs=_needs(member))
+
+
+def _needs(test: object) -> tuple[str, ...]:
+    wording = {"requires": "{}", "refuses": "no {}"}
+    marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name in wording]
+    return tuple(sorted(wording[mark.name].format(mark.args[0].name) for mark in marks))

@@ -155,6 +155,21 @@ class DeltaTests(PortTests):
         ]
 
     @promise("delta-6")
+    @pytest.mark.requires(Capability.DELTAS)
+    async def test_saves_that_are_started_together_keep_their_order_with_deltas(self, open_store: OpenStore) -> None:
+        """With deltas too, saves to one thread that one handle starts without waiting are stored in the order of the
+        calls, each whole in content."""
+        states = [{"kept": BIG, "n": n} for n in range(30)]
+        async with open_store(deltas=Deltas(full_every=4)) as store, open_store() as other:
+            await store.save(checkpoint(state=states[0]))
+            got = await asyncio.gather(*(store.save(checkpoint(state=state)) for state in states[1:20]))
+            await other.save(checkpoint(state=states[20]))
+            got += await asyncio.gather(*(store.save(checkpoint(state=state)) for state in states[21:]))
+            await _reloads(other, states)
+
+        assert [*range(1, 20), *range(21, 30)] == got
+
+    @promise("delta-7")
     @pytest.mark.refuses(Capability.DELTAS)
     async def test_a_store_without_deltas_refuses_the_option(self, open_store: OpenStore) -> None:
         """A store that does not declare deltas raises UnsupportedError when it is opened with them."""

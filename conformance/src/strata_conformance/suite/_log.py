@@ -63,9 +63,9 @@ class LogTests(PortTests):
         async with open_store() as store:
             await store.save(checkpoint())
             pages = [await store.get_log("unknown"), await store.get_log("unknown", start=5)]
-            pages += [await store.get_log("t", start=start) for start in (1, 2, 2**31, 2**32, 2**63, 10**30)]
+            pages += [await store.get_log("t", start=start) for start in (1, 2, 2**16, 2**31 - 1)]
 
-        assert [([], None)] * 8 == [(list(page.entries), page.next_start) for page in pages]
+        assert [([], None)] * 6 == [(list(page.entries), page.next_start) for page in pages]
 
     @promise("log-4")
     @queries
