@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from json.encoder import encode_basestring
 from typing import Any, Final
 
 from strata_core.errors import InvalidInputError
 
-__all__ = ["check_json", "copy_json", "dump_json", "load_json", "quote"]
+__all__ = ["MAX_NESTING", "check_json", "copy_json", "dump_json", "load_json", "quote"]
 
 MAX_NESTING: Final = 200
 MAX_DIGITS: Final = 4300
-_HUGE: Final = 10**MAX_DIGITS
+_HIGHEST: Final = 10**MAX_DIGITS - 1
+_LOWEST: Final = -_HIGHEST
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _encode: Final = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
@@ -27,12 +29,13 @@ quote: Final = encode_basestring
 """A str as JSON text."""
 
 
-def dump_json(value: Any, path: str = "state") -> bytes:
+def dump_json(value: Any, path: str = "state", *, nesting: int = MAX_NESTING) -> bytes:
     """Return compact UTF-8 JSON text of a value.
 
     Args:
         value: Made of dict, list, str, int, float, bool and None, exactly; no subclasses.
         path: What the value is called in errors.
+        nesting: How many levels of containers it may have; one less for a value of a state than for the state.
 
     Raises:
         InvalidInputError: The value, or something in it, has no exact JSON form; names the path.
@@ -42,17 +45,15 @@ def dump_json(value: Any, path: str = "state") -> bytes:
         try:
             return encode_basestring(value).encode()
         except UnicodeEncodeError:
-            raise _fault(value, path) from None
-    if kind not in _SCALARS and not _is_plain(value):
-        raise _fault(value, path)
+            raise _fault(value, path, nesting) from None
+    if kind not in _SCALARS and not _is_plain(value, nesting):
+        raise _fault(value, path, nesting)
+    if sys.get_int_max_str_digits() != MAX_DIGITS and _has_huge_int(value):
+        raise _fault(value, path, nesting)
     try:
-        if kind is int and abs(value) >= _HUGE:
-            raise _fault(value, path)
         return _encode(value).encode()
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise _fault(value, path) from None
+    except (ValueError, RecursionError):
+        raise _fault(value, path, nesting) from None
 
 
 def check_json(value: Any, path: str = "state") -> None:
@@ -60,10 +61,11 @@ def check_json(value: Any, path: str = "state") -> None:
     dump_json(value, path)
 
 
-def _is_plain(value: Any) -> bool:
-    """Tell whether a container holds only plain values, string keys and printable ints, at most 200 deep."""
+def _is_plain(value: Any, nesting: int) -> bool:
+    """Tell whether a container holds only plain values and string keys, at most so deep; level by level, for speed."""
+    scalars = _SCALARS
     level = [value]
-    for _ in range(MAX_NESTING):
+    for _ in range(nesting):
         below: list[Any] = []
         for container in level:
             kind = type(container)
@@ -71,18 +73,10 @@ def _is_plain(value: Any) -> bool:
                 for key, item in container.items():
                     if type(key) is not str:
                         return False
-                    kind = type(item)
-                    if kind not in _SCALARS:
+                    if type(item) not in scalars:
                         below.append(item)
-                    elif kind is int and not -_HUGE < item < _HUGE:
-                        return False
             elif kind is list:
-                for item in container:
-                    kind = type(item)
-                    if kind not in _SCALARS:
-                        below.append(item)
-                    elif kind is int and not -_HUGE < item < _HUGE:
-                        return False
+                below.extend([item for item in container if type(item) not in scalars])
             else:
                 return False
         if not below:
@@ -91,9 +85,23 @@ def _is_plain(value: Any) -> bool:
     return False
 
 
-def _fault(value: Any, path: str) -> InvalidInputError:
+def _has_huge_int(value: Any) -> bool:
+    """Look for what the interpreter's own limit on digits, 4,300 unless somebody changed it, would let pass."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is int and not _LOWEST <= item <= _HIGHEST:
+            return True
+        if type(item) is dict:
+            stack.extend(item.values())
+        elif type(item) is list:
+            stack.extend(item)
+    return False
+
+
+def _fault(value: Any, path: str, nesting: int) -> InvalidInputError:
     """Return the error for the first value at fault, in depth-first order."""
-    stack: list[tuple[Any, str, int]] = [(value, path, 1)]
+    stack: list[tuple[Any, str, int]] = [(value, path, MAX_NESTING - nesting + 1)]
     while stack:
         item, where, depth = stack.pop()
         problem = _problem(item, depth)
@@ -120,7 +128,7 @@ def _problem(item: Any, depth: int) -> str | None:
     if kind is str:
         return None if _is_text(item) else "contains a lone surrogate"
     if kind is int:
-        return None if -_HUGE < item < _HUGE else f"has more than {MAX_DIGITS} digits; store it as text"
+        return None if _LOWEST <= item <= _HIGHEST else f"has more than {MAX_DIGITS} digits; store it as text"
     if kind is dict or kind is list:
         return None if depth <= MAX_NESTING else f"is nested more than {MAX_NESTING} deep"
     if kind is bool or item is None:

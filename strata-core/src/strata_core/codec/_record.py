@@ -6,12 +6,14 @@ is the state as stored.  `strata_core.codec._state` does the body.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from strata_core._validation import check_metadata, check_moment, check_text, check_thread_id
-from strata_core.codec._json import check_json, dump_json, load_json, quote
+from strata_core.codec._json import MAX_NESTING, check_json, dump_json, load_json, quote
 from strata_core.codec._times import format_time, parse_time
 from strata_core.errors import InvalidInputError, SchemaVersionError
 from strata_core.records import Checkpoint, CheckpointStatus, GraphIdentity, HumanDecision, Wait, WaitKind
@@ -30,7 +32,10 @@ __all__ = [
 PLAIN: Final = "1.7.0"
 SCHEMA_VERSION: Final = "1.9.0"
 """The newest record format that this release reads and writes."""
-_MINOR: Final = 9
+_VERSION: Final = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})", re.ASCII)
+_NEWEST: Final = (1, 9, 0)
+_ENCODED: Final = (1, 8, 0)
+_BEFORE_STATE: Final = ("schema_version", "thread_id", "status", "created_at", "suspended_node", "next_node")
 _T = TypeVar("_T")
 
 
@@ -69,7 +74,10 @@ def encode_envelope(checkpoint: Checkpoint) -> bytes:
     if checkpoint.nested is not None:
         parts += ',"nested":', _nested(checkpoint.nested, checkpoint.thread_id)
     if checkpoint.decision is not None:
-        parts += ',"decision":', dump_json(_decision_members(checkpoint.decision), "decision").decode()
+        parts += (
+            ',"decision":',
+            dump_json(_decision_members(checkpoint.decision), "decision", nesting=MAX_NESTING + 1).decode(),
+        )
     if checkpoint.wait is not None:
         parts += ',"wait":', dump_json(_wait_members(checkpoint.wait), "wait").decode()
     if checkpoint.graph is not None:
@@ -90,12 +98,8 @@ def encode_record(checkpoint: Checkpoint) -> dict[str, Any]:
     """
     members = load_json(b'{"schema_version":"' + PLAIN.encode() + b'"' + encode_envelope(checkpoint))
     check_json(_state(checkpoint.frozen_state))
-    record: dict[str, Any] = {}
-    for key, value in members.items():
-        record[key] = value
-        if key == "created_at":
-            record["frozen_state"] = checkpoint.frozen_state
-    return record
+    before = {key: members.pop(key) for key in _BEFORE_STATE if key in members}
+    return before | {"frozen_state": checkpoint.frozen_state} | members
 
 
 def _state(state: object) -> dict[str, Any]:
@@ -109,7 +113,8 @@ def _nested(nested: object, thread_id: str) -> str:
     if checkpoint.thread_id != thread_id:
         raise InvalidInputError("nested.thread_id", f"must be the outer thread {thread_id!r}")
     try:
-        return dump_json(encode_record(checkpoint), "nested").decode()
+        # Its state was checked by its own limit; how deep subgraphs nest is no matter of the state.
+        return dump_json(encode_record(checkpoint), "nested", nesting=sys.maxsize).decode()
     except InvalidInputError as error:
         where = error.argument if error.argument.startswith("nested") else f"nested.{error.argument}"
         raise InvalidInputError(where, error.problem) from None
@@ -171,21 +176,21 @@ def _time(value: datetime, argument: str) -> str:
 # --------------------------------------------------------------------------------------------------------- decoding
 
 
-def check_version(version: object) -> None:
-    """Let pass every 1.x up to our own.
+def check_version(version: object) -> tuple[int, ...]:
+    """Let pass every 1.x up to our own, and return its three numbers.
 
     Raises:
         SchemaVersionError: It is newer.
         MalformedRecordError: It is no version.
     """
-    parts = version.split(".") if type(version) is str else []
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+    match = _VERSION.fullmatch(version) if type(version) is str else None
+    if match is None:
         raise MalformedRecordError(f"has schema_version {version!r}, which is no version")
-    major, minor, _ = map(int, parts)
-    if major == 1 and minor <= _MINOR:
-        return
-    if major < 1:
+    numbers = tuple(map(int, match.groups()))
+    if numbers < (1, 0, 0):
         raise MalformedRecordError(f"has schema_version {version!r}, which never existed")
+    if numbers <= _NEWEST:
+        return numbers
     raise SchemaVersionError(
         f"schema_version {version} is newer than {SCHEMA_VERSION}; upgrade strata-core to read it",
         found=str(version),
@@ -201,7 +206,8 @@ def decode_record(record: object) -> Checkpoint:
         MalformedRecordError: It does not have its form; the message names the member.
     """
     members = _object(record, "record")
-    check_version(members.get("schema_version"))
+    if check_version(members.get("schema_version")) >= _ENCODED:
+        raise MalformedRecordError("stands by itself and yet has the schema_version of an encoded row")
     if "frozen_state" not in members:
         raise MalformedRecordError("lacks frozen_state")
     state = _object(members["frozen_state"], "frozen_state")

@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from strata_core.codec._json import dump_json, quote
+from strata_core.codec._json import MAX_NESTING, dump_json, quote
 from strata_core.codec._record import PLAIN
 from strata_core.errors import InvalidInputError
 
@@ -98,7 +98,7 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
             source = item
         else:
             source = None
-        text = dump_json(item, f"state.{key}")
+        text = dump_json(item, f"state.{key}", nesting=MAX_NESTING - 1)
         if threshold is not None and len(text) >= threshold:
             digest = digest_of(text)
             snapshot[key] = Value(text, source, digest.encode(), digest)

@@ -59,6 +59,8 @@ class Cache:
             if value.text is not None and value.text is not value.mark:
                 snapshot[key] = value = Value(None, value.source, value.mark, value.digest)
             cost += _VALUE_COST + len(value.mark) + (len(value.source) if value.source is not None else 0)
+        if cost > self._limits.cached_bytes:  # it would only push out all others
+            return
         self._memories[thread_id] = Memory(sequence, write_id, since_whole, snapshot, cost)
         self._cost += cost
         while len(self._memories) > self._limits.cached_threads or self._cost > self._limits.cached_bytes:

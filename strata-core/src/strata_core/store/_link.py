@@ -34,6 +34,7 @@ class Link:
         self.read_only = read_only
         self._setup = setup
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
         self._batcher: Batcher | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -48,6 +49,7 @@ class Link:
         if self.backend.batching is not None and not self.read_only:
             self._batcher = Batcher(self.backend.commit, self.backend.batching)
         self._loop = asyncio.get_running_loop()
+        self._is_closed = False
 
     async def close(self) -> None:
         if self._loop is None:
@@ -59,7 +61,7 @@ class Link:
             if self._batcher is not None:
                 await self._batcher.close()
         finally:
-            self._batcher = None
+            self._is_closed = True
             await asyncio.shield(self.backend.close())
 
     def check_readable(self) -> None:
@@ -84,6 +86,8 @@ class Link:
 
     def submit(self, commit: Commit) -> Awaitable[Committed | Refused]:
         """Hand a commit to the backend, together with others that wait."""
+        if self._is_closed:
+            raise StoreClosedError("the store is closed")
         if self._batcher is not None:
             return self._batcher.submit(commit)
         return self._alone(commit)

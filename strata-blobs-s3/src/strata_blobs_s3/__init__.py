@@ -1,0 +1,11 @@
+"""A blob store on S3 for Strata.  Planned: nothing is here yet."""
+
+from importlib.metadata import version
+
+__all__ = ["__version__"]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        return version("strata-blobs-s3")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

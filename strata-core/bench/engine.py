@@ -1,0 +1,105 @@
+"""What the engine costs a node, and what an import costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import langgraph_peer
+import strata_peer
+from harness import Measure, compare, timed
+from workload import Order, advance, advance_dict, order_dict
+
+RUNS = 200
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+async def strata(_: AsyncExitStack, __: Path) -> Measure:
+    graph = strata_peer.build()
+
+    async def work(turn: int) -> None:
+        for number in range(RUNS):
+            await graph.run(f"{turn}-{number}", Order())
+
+    return timed(work)
+
+
+async def langgraph(_: AsyncExitStack, __: Path) -> Measure:
+    graph = langgraph_peer.build()
+
+    async def work(_: int) -> None:
+        for _ in range(RUNS // 10):
+            await graph.ainvoke(order_dict())
+
+    async def measure(turn: int) -> float:
+        return 10 * await timed(work)(turn)
+
+    return measure
+
+
+async def bare_calls(_: AsyncExitStack, __: Path) -> Measure:
+    async def work(_: int) -> None:
+        for _ in range(RUNS):
+            state = Order()
+            for _ in range(10):
+                state = advance(state)
+
+    return timed(work)
+
+
+async def bare_dicts(_: AsyncExitStack, __: Path) -> Measure:
+    async def work(_: int) -> None:
+        for _ in range(RUNS):
+            state = dict(order_dict())
+            for _ in range(10):
+                state |= advance_dict(state)  # type: ignore[arg-type]
+                _encode(state)
+
+    return timed(work)
+
+
+def importing(statement: str) -> Measure:
+    """Return a measure of the seconds that a statement takes in a new process, beyond `import asyncio`."""
+    program = f"import asyncio, time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+
+    async def measure(_: int) -> float:
+        out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+        return float(out)
+
+    return measure
+
+
+async def run() -> None:
+    await compare(
+        f"A node without a store (ten nodes, {RUNS} runs)",
+        {
+            "Strata": strata,
+            "LangGraph": langgraph,
+            "ten bare calls of the same function": bare_calls,
+            "ten bare dict updates, encoded once each": bare_dicts,
+        },
+        unit="us a node",
+        scale=1e6 / RUNS / 10,
+    )
+    names = "StateGraph, open_store, HumanSignal"
+
+    def peer(statement: str):  # a Peer
+        async def open_peer(_: AsyncExitStack, __: Path) -> Measure:
+            return importing(statement)
+
+        return open_peer
+
+    await compare(
+        "Import, beyond asyncio",
+        {
+            f"from strata_core import {names}": peer(f"from strata_core import {names}"),
+            "import strata_core": peer("import strata_core"),
+            "import attrs, cattrs, pluggy": peer("import attrs, cattrs, pluggy"),
+            "import langgraph.graph": peer("import langgraph.graph"),
+        },
+        unit="ms",
+        scale=1e3,
+    )

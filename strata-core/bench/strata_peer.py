@@ -1,0 +1,44 @@
+"""Strata on SQLite."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from workload import NODES, Order, advance
+
+from strata_core import CheckpointPolicy, CompiledGraph, HumanSignal, StateGraph, open_store
+from strata_core.store import RowStore
+
+
+def build(checkpointing: CheckpointPolicy = CheckpointPolicy.EVERY_NODE) -> CompiledGraph[Order]:
+    """Return ten nodes in a row."""
+    graph = StateGraph(Order)
+    for name in NODES:
+        graph.add_node(name, advance)
+    for source, target in itertools.pairwise(NODES):
+        graph.add_edge(source, target)
+    return graph.compile(checkpointing=checkpointing)
+
+
+def build_waiting(checkpointing: CheckpointPolicy) -> CompiledGraph[Order]:
+    """Return a node that prepares and waits for a person, and one that acts."""
+    graph = StateGraph(Order).add_node("prepare", advance).add_node("act", advance)
+    return graph.add_edge("prepare", "act").add_interrupt_boundary("prepare").compile(checkpointing=checkpointing)
+
+
+async def open_sqlite(stack: AsyncExitStack, folder: Path, **options: Any) -> RowStore:
+    """Return an open store with its default durability (WAL, synchronous=FULL)."""
+    return await stack.enter_async_context(open_store(folder / "strata.db", **options))
+
+
+async def run(graph: CompiledGraph[Order], thread: str, store: Any = None) -> None:
+    """Run to the end, or to the boundary."""
+    await graph.run(thread, Order(), store)
+
+
+async def resume(graph: CompiledGraph[Order], thread: str, store: Any) -> None:
+    """Answer the boundary."""
+    await graph.resume(thread, HumanSignal.approve("bench"), store)
