@@ -140,11 +140,12 @@ async def opened_and_closed(*arguments: Any, **keywords: Any) -> Any:
 
 
 class TestMemory:
-    def test_a_store_from_a_url_serves_every_port(self) -> None:
+    @pytest.mark.parametrize("url", ["memory://", "memory://shared-0"])
+    def test_a_store_from_a_url_serves_every_port(self, url: str) -> None:
         """Also with deltas and offload."""
 
         async def scenario() -> tuple[Any, ...]:
-            async with open_store("memory://", deltas=Deltas(), offload=Offload(threshold=10)) as store:
+            async with open_store(url, deltas=Deltas(), offload=Offload(threshold=10)) as store:
                 first = await store.save(checkpoint(text="x" * 50))
                 entry = await store.load("t")
                 threads = (await store.list_threads()).threads
