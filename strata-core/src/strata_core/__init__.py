@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from strata_core.graph import (
-        Cancelled,
         CancellationToken,
+        Cancelled,
         CancelReason,
         CheckpointPolicy,
         CompiledGraph,
