@@ -78,7 +78,10 @@ class TestEveryStore:
             "-rf",
             "C:\\x",
             "💾" * 30,
-            *["x" * 127, "x" * 128, "x" * 512, "é" * 256],
+            "x" * 127,
+            "x" * 128,
+            "x" * 512,
+            "é" * 256,
         ],
     )
     def test_a_thread_has_its_own_blobs(self, blobs: BlobStore, thread_id: str) -> None:
