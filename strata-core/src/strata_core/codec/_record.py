@@ -100,7 +100,7 @@ def encode_record(checkpoint: Checkpoint) -> dict[str, Any]:
     Raises:
         InvalidInputError: A field breaks a rule; names it.
     """
-    members = load_json(b'{"schema_version":"' + PLAIN.encode() + b'"' + encode_envelope(checkpoint))
+    members: dict[str, Any] = load_json(b'{"schema_version":"' + PLAIN.encode() + b'"' + encode_envelope(checkpoint))
     check_json(_state(checkpoint.frozen_state))
     before = {key: members.pop(key) for key in _BEFORE_STATE if key in members}
     return before | {"frozen_state": checkpoint.frozen_state} | members
