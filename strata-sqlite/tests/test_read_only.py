@@ -118,6 +118,16 @@ def test_a_file_without_the_right_to_read_is_unavailable(folder: Path) -> None:
     assert answer.startswith(f"StoreUnavailableError {path}: the database file cannot be opened; check its permissions")
 
 
+def test_a_file_in_a_closed_folder_is_unavailable(folder: Path) -> None:
+    path = folder / "closed" / "store.db"
+    path.parent.mkdir()
+    with_backend(path, write_two_threads)
+    folder.chmod(0o700)
+    answer = str(read_as_nobody(path))
+
+    assert answer.startswith(f"StoreUnavailableError {path}: the database file cannot be read: [Errno 13]")
+
+
 def test_a_missing_file_is_named_and_not_made(tmp_path: Path) -> None:
     async def check() -> None:
         with pytest.raises(StoreUnavailableError, match=r"missing\.db: the database file does not exist"):
