@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 from sqlite_support import finish, golden_version_1, opened, save, start, with_backend
 
-from strata_core.errors import StoreUnavailableError
+from strata_core.errors import StoreBusyError, StoreUnavailableError
 from strata_sqlite import SqliteBackend
+from strata_sqlite._readonly import ReadOnlyConnection
 
 
 @pytest.fixture
@@ -155,5 +157,32 @@ def test_a_reader_that_began_without_a_writer_sees_what_is_written_later(tmp_pat
                         assert [sequence] == [row.sequence for row in await reader.read("t", None, None)]
 
                 assert [sequence] == [row.sequence for row in await reader.read("t", None, None)]
+
+    asyncio.run(check())
+
+
+def test_a_read_during_which_the_file_changes_is_done_again(tmp_path: Path) -> None:
+    async def check() -> None:
+        path = tmp_path / "store.db"
+        async with opened(path) as writer:
+            await writer.commit([save("t")])
+
+        def write_elsewhere() -> None:
+            with_backend(path, lambda backend: backend.commit([save("t")]))
+
+        def count(db: sqlite3.Connection, changes: list[int]) -> int:
+            found = int(db.execute("SELECT count(*) FROM strata_rows").fetchone()[0])
+            if changes:
+                changes.pop()
+                write_elsewhere()  # on this thread, in a loop of its own
+            return found
+
+        async with opened(path, read_only=True) as reader:
+            connection = reader._reader
+            assert isinstance(connection, ReadOnlyConnection)
+
+            assert 3 == await connection.read(count, [1, 2])
+            with pytest.raises(StoreBusyError, match="changes faster than it can be read"):
+                await connection.read(count, [1] * 1000)
 
     asyncio.run(check())
