@@ -40,6 +40,7 @@ class Node:
         next: Where it goes on; None for an end, or when a router decides.
         router: Who decides where it goes on.
         boundary: The stop after it.
+        is_plain: Whether its handler is called with the state alone, on the loop, and returns at once.
     """
 
     name: str
@@ -50,3 +51,7 @@ class Node:
     next: Node | None = None
     router: Router | None = None
     boundary: Boundary | None = None
+    is_plain: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.is_plain = not (self.blocking or self.handler.is_async or self.handler.wants_context)
