@@ -111,13 +111,14 @@ class CompiledGraph(Generic[S]):
         if store is not None:
             check_store(store)
         pairs = check_user_metadata(metadata)
-        stop = _watch(plan, deadline, cancellation)
+        _check_limits(deadline, cancellation)
         try:
             state = isolate(state)
             if store is not None and plan.checkpointing is CheckpointPolicy.BOUNDARIES:
                 check_json(plan.codec.dump(state))  # rather now than at the first stop, after nodes have run
         except RecursionError:
             raise InvalidInputError("state", "contains itself, or is nested too deeply") from None
+        stop = Stop(plan.clock, deadline, cancellation)
         journal = open_journal(plan, thread_id, store, pairs, stop)
         run = Run(plan, thread_id, journal, stop, pairs)
         run.node, run.state = plan.entry, state
@@ -170,7 +171,8 @@ class CompiledGraph(Generic[S]):
         if signal is not None and not isinstance(signal, HumanSignal):
             raise InvalidInputError("signal", f"must be a HumanSignal or None, not {type(signal).__name__}")
         check_store(store)
-        stop = _watch(plan, deadline, cancellation)
+        _check_limits(deadline, cancellation)
+        stop = Stop(plan.clock, deadline, cancellation)
         try:
             found = plan_reentry(plan, thread_id, await store.load(thread_id), signal)
         except BaseException:
@@ -291,12 +293,11 @@ class CompiledGraph(Generic[S]):
         return call_sync("end_sync", store, lambda opened: self.end(thread_id, opened, by=by, reason=reason))
 
 
-def _watch(plan: Plan[S], deadline: Any, cancellation: Any) -> Stop:
+def _check_limits(deadline: object, cancellation: object) -> None:
     if deadline is not None:
         check_deadline(deadline)
     if cancellation is not None:
         check_cancellation(cancellation)
-    return Stop(plan.clock, deadline, cancellation)
 
 
 async def _take(plan: Plan[S], journal: Any, found: Reentry[S]) -> None:

@@ -334,6 +334,8 @@ class EveryNodeJournal(_StoreJournal[S]):
         keeper = self._keeper
         if keeper is None or not await keeper.ensure():
             raise SupersededError
+        if release:
+            await keeper.close()  # a renewal after the release would look as if the lease had been lost
         write_id = os.urandom(8)
         revision = self._revision
 
