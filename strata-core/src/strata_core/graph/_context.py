@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
@@ -57,5 +56,7 @@ def visit_key(thread_id: str, node: str, anchor: bytes, step: int) -> str:
         anchor: The write ID of the row the thread stood at, which nothing else has; random without one.
         step: How many nodes have committed since that row.
     """
+    from hashlib import blake2b
+
     text = f"{len(thread_id.encode())}:{thread_id}{node}".encode()
-    return hashlib.blake2b(text, digest_size=16, key=anchor, salt=step.to_bytes(8, "big")).hexdigest()
+    return blake2b(text, digest_size=16, key=anchor, salt=step.to_bytes(8, "big")).hexdigest()

@@ -11,8 +11,6 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
-import attrs
-
 from strata_core.errors import (
     ConflictError,
     InvalidInputError,
@@ -59,13 +57,15 @@ class RefusedError(Exception):
     """The thread could not be taken: a live lease, or another row, was in the way."""
 
 
-@attrs.define(eq=False)
 class Position(Generic[S]):
     """Where a thread stands: where it stopped or last committed, where it goes on, and its state there."""
 
-    suspended: str | None
-    next: str | None
-    state: S
+    __slots__ = ("next", "state", "suspended")
+
+    def __init__(self, suspended: str | None, next: str | None, state: S) -> None:  # noqa: A002  # as in the record
+        self.suspended = suspended
+        self.next = next
+        self.state = state
 
 
 @cache

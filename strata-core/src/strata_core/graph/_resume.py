@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar, cast
 
-import attrs
-
 from strata_core.codec import check_json, copy_json
 from strata_core.errors import InvalidInputError, RehydrationError
 from strata_core.graph._nodes import Node
@@ -26,7 +24,6 @@ _FINAL = {
 }
 
 
-@attrs.frozen
 class Reentry(Generic[S]):
     """How a stopped thread goes on.
 
@@ -37,10 +34,13 @@ class Reentry(Generic[S]):
         decision: The decision in effect from now on.
     """
 
-    entry: LogEntry
-    node: Node | None
-    state: S
-    decision: HumanDecision | None
+    __slots__ = ("decision", "entry", "node", "state")
+
+    def __init__(self, entry: LogEntry, node: Node | None, state: S, decision: HumanDecision | None) -> None:
+        self.entry = entry
+        self.node = node
+        self.state = state
+        self.decision = decision
 
 
 def plan_reentry(

@@ -19,7 +19,7 @@ from strata_core.graph._types import Field, Kind, Shape, UnsupportedTypeError, r
 if TYPE_CHECKING:
     from cattrs import Converter
 
-__all__ = ["MisfitError", "strict_converter"]
+__all__ = ["MisfitError", "make_converter"]
 
 _Dump = Callable[[Any], Any]
 _Load = Callable[[Any, Any], Any]
@@ -44,11 +44,8 @@ class MisfitError(Exception):
         return self
 
 
-def strict_converter() -> Converter:
-    """Return a new strict cattrs converter: register hooks for your own types, and give it to a `StateGraph`.
-
-    The types it knows, and their JSON forms, are those that a graph without a converter knows.
-    """
+def make_converter() -> Converter:
+    """Return a new strict converter."""
     from cattrs import Converter
 
     converter = Converter()

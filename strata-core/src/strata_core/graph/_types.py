@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any, ClassVar, Final, Literal, NewType, Union, cast
+from typing import Any, ClassVar, Final, Literal, NamedTuple, NewType, Union, cast
 from uuid import UUID
 
 import attrs
@@ -47,8 +47,7 @@ class Kind(Enum):
     TYPED_DICT = "typed dict"
 
 
-@attrs.frozen
-class Field:
+class Field(NamedTuple):
     """A field of a class: its name, its type, the constructor's name for it, and whether JSON must have it."""
 
     name: str
@@ -57,8 +56,7 @@ class Field:
     required: bool
 
 
-@attrs.frozen
-class Shape:
+class Shape(NamedTuple):
     """A type, taken apart.
 
     Attributes:
