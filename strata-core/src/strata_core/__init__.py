@@ -6,7 +6,7 @@ graph does not pay for plugins, and one that only reads a store does not pay for
 
 from __future__ import annotations
 
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from strata_core.graph import (
-        Cancelled,
         CancellationToken,
+        Cancelled,
         CancelReason,
         CheckpointPolicy,
         CompiledGraph,
@@ -146,7 +146,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        return metadata.version("strata-core")
+        from importlib.metadata import version  # costs more than all of core
+
+        return version("strata-core")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
