@@ -256,6 +256,7 @@ class TestLeases:
                     for _ in range(4):
                         world.clock.advance(timedelta(seconds=10))
                         for _ in range(1000):
+                            await asyncio.sleep(0)
                             lease = await store.live_lease("t")
                             left = lease.expires_at - world.clock.now()
                             if left == timedelta(seconds=30):

@@ -11,18 +11,13 @@ import attrs
 from strata_core._validation import check_thread_id
 from strata_core.codec import check_json
 from strata_core.errors import InvalidInputError
+from strata_core.graph._boundaries import BoundariesJournal
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._copying import isolate
 from strata_core.graph._end import end_thread
+from strata_core.graph._every_node import EveryNodeJournal
 from strata_core.graph._inputs import check_cancellation, check_deadline, check_store
-from strata_core.graph._journal import (
-    BoundariesJournal,
-    EveryNodeJournal,
-    Position,
-    RefusedError,
-    UnsavableStateError,
-    open_journal,
-)
+from strata_core.graph._journal import Journal, Position, RefusedError, UnsavableStateError
 from strata_core.graph._keys import VISIT, check_user_metadata, read_visit, user_metadata
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
@@ -119,7 +114,7 @@ class CompiledGraph(Generic[S]):
         except RecursionError:
             raise InvalidInputError("state", "contains itself, or is nested too deeply") from None
         stop = Stop(plan.clock, deadline, cancellation)
-        journal = open_journal(plan, thread_id, store, pairs, stop)
+        journal = _open_journal(plan, thread_id, store, pairs, stop)
         run = Run(plan, thread_id, journal, stop, pairs)
         run.node, run.state = plan.entry, state
 
@@ -182,7 +177,7 @@ class CompiledGraph(Generic[S]):
             stop.close()
             return found
         pairs = user_metadata(found.entry.checkpoint.metadata)
-        journal = open_journal(plan, thread_id, store, pairs, stop)
+        journal = _open_journal(plan, thread_id, store, pairs, stop)
         journal.decision = found.decision
         journal.carried = read_visit(found.entry.checkpoint.metadata)
         run = Run(plan, thread_id, journal, stop, pairs)
@@ -298,6 +293,17 @@ def _check_limits(deadline: object, cancellation: object) -> None:
         check_deadline(deadline)
     if cancellation is not None:
         check_cancellation(cancellation)
+
+
+def _open_journal(
+    plan: Plan[S], thread_id: str, store: CheckpointStore | None, metadata: Mapping[str, str], stop: Stop
+) -> Journal[S]:
+    """Return the journal of a run by its graph's policy."""
+    if store is None:
+        return Journal(plan, thread_id, metadata)
+    if plan.checkpointing is CheckpointPolicy.EVERY_NODE:
+        return EveryNodeJournal(plan, thread_id, metadata, store, stop)
+    return BoundariesJournal(plan, thread_id, metadata, store)
 
 
 async def _take(plan: Plan[S], journal: Any, found: Reentry[S]) -> None:

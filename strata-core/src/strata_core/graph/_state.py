@@ -107,7 +107,7 @@ class StateCodec(Generic[S]):
 
 def _place(error: Exception) -> tuple[str, str]:
     """Return the path and the problem that an error of a converter tells."""
-    from strata_core.graph._strict import MisfitError
+    from strata_core.graph._misfit import MisfitError
 
     if isinstance(error, MisfitError):
         return "state" + "".join(error.steps), error.problem
