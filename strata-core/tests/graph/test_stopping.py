@@ -236,6 +236,35 @@ def test_a_blocking_node_sees_that_the_run_must_stop_and_is_waited_for(world: An
     asyncio.run(main())
 
 
+def test_a_router_that_waits_is_interrupted_although_the_stop_came_before_it(world: Any) -> None:
+    async def main() -> None:
+        token = CancellationToken()
+        loop = asyncio.get_running_loop()
+        noticed = threading.Event()
+
+        def blocking(state: Job, ctx: Any) -> Job:
+            ctx.cancellation.subscribe(noticed.set)
+            loop.call_soon_threadsafe(token.cancel)
+            assert noticed.wait(30)
+            return does("A")(state)
+
+        async def route(state: Job) -> str:
+            await forever(state)
+            return "B"
+
+        compiled = (
+            new(Job)
+            .add_node("A", blocking, blocking=True)
+            .add_node("B", does("B"))
+            .add_conditional_edge("A", route, ["B"])
+            .compile(clock=world.clock)
+        )
+
+        assert Cancelled("t", CancelReason.CANCELLED, "A") == await compiled.run("t", Job(), cancellation=token)
+
+    asyncio.run(main())
+
+
 @BOTH
 def test_cancelling_the_task_writes_the_checkpoint_and_raises(world: Any, policy: CheckpointPolicy) -> None:
     async def main() -> None:

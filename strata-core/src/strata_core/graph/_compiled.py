@@ -111,8 +111,12 @@ class CompiledGraph(Generic[S]):
             state = isolate(state)
             if store is not None and plan.checkpointing is CheckpointPolicy.BOUNDARIES:
                 check_json(plan.codec.dump(state))  # rather now than at the first stop, after nodes have run
+        except InvalidInputError:
+            raise
         except RecursionError:
             raise InvalidInputError("state", "contains itself, or is nested too deeply") from None
+        except Exception as error:
+            raise InvalidInputError("state", f"cannot be copied: {type(error).__name__}: {error}") from error
         stop = Stop(plan.clock, deadline, cancellation)
         journal = _open_journal(plan, thread_id, store, pairs, stop)
         run = Run(plan, thread_id, journal, stop, pairs)
