@@ -385,20 +385,45 @@ def test_an_answer_whose_write_is_cancelled_is_kept(world: Any, policy: Checkpoi
     asyncio.run(main())
 
 
-def test_a_node_that_is_cancelled_by_what_it_awaits_has_failed(world: Any) -> None:
-    async def main() -> None:
-        async def waits(state: Job) -> Job:
-            inner = asyncio.create_task(asyncio.sleep(3600))
-            inner.cancel()
-            await inner
-            return state
+class TestCancellationsThatNobodyAskedFor:
+    """A node or router that raises CancelledError while nobody cancelled the run has failed."""
 
-        result = await graph(world, CheckpointPolicy.BOUNDARIES, waits).run("t", Job())
+    @staticmethod
+    async def awaits(state: Job) -> Any:
+        inner = asyncio.create_task(asyncio.sleep(3600))
+        inner.cancel()
+        await inner
 
-        assert FailureCode.NODE_FAILED is result.code
-        assert "B" == result.node
+    @staticmethod
+    def raises(state: Job) -> Any:
+        raise asyncio.CancelledError
 
-    asyncio.run(main())
+    @pytest.mark.parametrize("options", [{}, {"retry": RetryPolicy(2)}])
+    @pytest.mark.parametrize("name", ["awaits", "raises"])
+    def test_a_node(self, world: Any, name: str, options: Any) -> None:
+        compiled = graph(world, CheckpointPolicy.BOUNDARIES, getattr(self, name), **options)
+        result = asyncio.run(compiled.run("t", Job()))
+
+        assert (FailureCode.NODE_FAILED, "B") == (result.code, result.node)
+        assert "NodeCancelledError: something that it awaited was cancelled" == result.detail
+
+    def test_a_blocking_node(self, world: Any) -> None:
+        result = asyncio.run(graph(world, CheckpointPolicy.BOUNDARIES, self.raises, blocking=True).run("t", Job()))
+
+        assert (FailureCode.NODE_FAILED, "B") == (result.code, result.node)
+
+    @pytest.mark.parametrize("name", ["awaits", "raises"])
+    def test_a_router(self, world: Any, name: str) -> None:
+        compiled = (
+            new(Job)
+            .add_node("A", does("A"))
+            .add_node("B", does("B"))
+            .add_conditional_edge("A", getattr(self, name), ["B"])
+            .compile(clock=world.clock)
+        )
+        result = asyncio.run(compiled.run("t", Job()))
+
+        assert (FailureCode.ROUTING_FAILED, "A") == (result.code, result.node)
 
 
 @pytest.mark.parametrize("deadline", ["tomorrow", 5, 1.5])

@@ -45,7 +45,7 @@ class RoutingError(Exception):
     """A router failed, or named a node that is none of its targets."""
 
 
-async def visit(run: Run[S], node: Node, first: Exception | None = None) -> S:
+async def visit(run: Run[S], node: Node, first: BaseException | None = None) -> S:
     """Run a node until an attempt returns a state.
 
     Args:
@@ -70,6 +70,10 @@ async def visit(run: Run[S], node: Node, first: Exception | None = None) -> S:
             raise
         except Exception as caught:  # noqa: BLE001  # a node is a user's code: whatever it raises is its failure
             error = caught
+        except asyncio.CancelledError:
+            if run.stop.cancelled_from_outside:
+                raise
+            error = NodeCancelledError("something that it awaited was cancelled")
         failures += 1
         retry = node.retry
         if retry is None:
@@ -98,7 +102,7 @@ async def _attempt(run: Run[S], node: Node, number: int) -> S:
     else:
         result = handler.call(state, context(run, node)) if handler.wants_context else handler.call(state)
         if handler.is_async:
-            result = await _guarded(run, result)
+            result = await run.stop.guard(result)
     return cast("S", result) if type(result) is run.state_class else await as_state(run, node, result)
 
 
@@ -109,28 +113,13 @@ async def as_state(run: Run[S], node: Node, result: Any) -> S:
         NodeReturnError: It is no state of the graph.
     """
     if hasattr(result, "__await__"):
-        result = await _guarded(run, result)
+        result = await run.stop.guard(result)
     if not isinstance(result, run.state_class):
         raise NodeReturnError(
             f"node {node.name!r} returned {type(result).__name__}, not {run.state_class.__name__}; "
             "a node returns the next state"
         )
     return cast("S", result)
-
-
-async def _guarded(run: Run[S], awaitable: Any) -> Any:
-    """Await what a node or router gave; a cancellation that nobody asked for is its failure.
-
-    Raises:
-        NodeCancelledError: Something it awaited was cancelled, and the run was not.
-        StoppedError: The run has to stop.
-    """
-    try:
-        return await run.stop.guard(awaitable)
-    except asyncio.CancelledError as error:
-        if run.stop.cancelled_from_outside:
-            raise
-        raise NodeCancelledError("something that it awaited was cancelled") from error
 
 
 async def _in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None) -> Any:
@@ -162,10 +151,12 @@ async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
         given = isolate(state)
         name = handler.call(given, context(run, node)) if handler.wants_context else handler.call(given)
         if handler.is_async or hasattr(name, "__await__"):
-            name = await _guarded(run, name)
+            name = await run.stop.guard(name)
     except StoppedError:
         raise
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and run.stop.cancelled_from_outside:
+            raise
         raise RoutingError(f"the router of node {node.name!r} failed") from error
     target = router.targets.get(name) if isinstance(name, str) else None
     if target is None:

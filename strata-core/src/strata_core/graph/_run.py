@@ -120,7 +120,7 @@ class Run(Generic[S]):
                     state = await as_state(self, node, state)
             except StoppedError:
                 raise
-            except Exception as error:  # noqa: BLE001  # a node is a user's code
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # a node is a user's code
                 state = await visit(self, node, error)
         else:
             state = await visit(self, node)
