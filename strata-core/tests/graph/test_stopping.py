@@ -79,8 +79,12 @@ def test_a_token_interrupts_an_async_node_at_once_and_the_thread_goes_on_there(
             assert {"strata.cancel_reason": "cancelled", "strata.cancel_detail": "shutting down"} == last.metadata
             assert None is await store.live_lease("t")
 
+            before = await world.rows(store, "t")
             resumed = await graph(world, policy, does("B")).resume("t", None, store)
             assert Completed("t", Job(("A", "B", "C"))) == resumed
+            every = [("running", "A", "B"), ("running", "B", "C"), ("completed", "C", None)]
+            added = every if policy is CheckpointPolicy.EVERY_NODE else [("resumed", "B", "B")]
+            assert [*before, *added] == await world.rows(store, "t")
 
     asyncio.run(main())
 

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
-
-import attrs
+from typing import Generic, TypeVar
 
 from strata_core._validation import check_thread_id
 from strata_core.codec import check_json
 from strata_core.errors import InvalidInputError
-from strata_core.graph._boundaries import BoundariesJournal
+from strata_core.graph._begin import open_journal, take_over
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._copying import isolate
 from strata_core.graph._end import end_thread
-from strata_core.graph._every_node import EveryNodeJournal
 from strata_core.graph._inputs import check_cancellation, check_deadline, check_store
-from strata_core.graph._journal import Journal, Position, RefusedError, UnsavableStateError
-from strata_core.graph._keys import VISIT, check_user_metadata, read_visit, user_metadata
+from strata_core.graph._journal import Position, RefusedError, UnsavableStateError
+from strata_core.graph._keys import check_user_metadata, read_visit, user_metadata
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._results import Cancelled, Failed, FailureCode, RunResult
-from strata_core.graph._resume import Reentry, plan_reentry
+from strata_core.graph._resume import plan_reentry
 from strata_core.graph._run import Run
 from strata_core.graph._signals import HumanSignal
 from strata_core.graph._stop import Stop
 from strata_core.graph._sync import SyncStore, call_sync
 from strata_core.ports import CheckpointStore
-from strata_core.records import CheckpointStatus, GraphIdentity
+from strata_core.records import GraphIdentity
 
 __all__ = ["CompiledGraph"]
 
@@ -118,7 +115,7 @@ class CompiledGraph(Generic[S]):
         except Exception as error:
             raise InvalidInputError("state", f"cannot be copied: {type(error).__name__}: {error}") from error
         stop = Stop(plan.clock, deadline, cancellation)
-        journal = _open_journal(plan, thread_id, store, pairs, stop)
+        journal = open_journal(plan, thread_id, store, pairs, stop)
         run = Run(plan, thread_id, journal, stop, pairs)
         run.node, run.state = plan.entry, state
 
@@ -181,7 +178,7 @@ class CompiledGraph(Generic[S]):
             stop.close()
             return found
         pairs = user_metadata(found.entry.checkpoint.metadata)
-        journal = _open_journal(plan, thread_id, store, pairs, stop)
+        journal = open_journal(plan, thread_id, store, pairs, stop)
         journal.decision = found.decision
         journal.carried = read_visit(found.entry.checkpoint.metadata)
         run = Run(plan, thread_id, journal, stop, pairs)
@@ -190,7 +187,7 @@ class CompiledGraph(Generic[S]):
 
         async def begin() -> RunResult[S] | None:
             try:
-                await _take(plan, journal, found)
+                await take_over(plan, journal, store, found)
             except UnsavableStateError as error:
                 text = f"thread '{thread_id}' refuses the signal: the state cannot be saved with it; it still waits"
                 return Failed(thread_id, FailureCode.INVALID_SIGNAL, text, detail=str(error.cause))
@@ -297,34 +294,3 @@ def _check_limits(deadline: object, cancellation: object) -> None:
         check_deadline(deadline)
     if cancellation is not None:
         check_cancellation(cancellation)
-
-
-def _open_journal(
-    plan: Plan[S], thread_id: str, store: CheckpointStore | None, metadata: Mapping[str, str], stop: Stop
-) -> Journal[S]:
-    """Return the journal of a run by its graph's policy."""
-    if store is None:
-        return Journal(plan, thread_id, metadata)
-    if plan.checkpointing is CheckpointPolicy.EVERY_NODE:
-        return EveryNodeJournal(plan, thread_id, metadata, store, stop)
-    return BoundariesJournal(plan, thread_id, metadata, store)
-
-
-async def _take(plan: Plan[S], journal: Any, found: Reentry[S]) -> None:
-    """Write the first row of a resume, which also keeps every other writer out."""
-    checkpoint, revision = found.entry.checkpoint, found.entry.revision
-    if isinstance(journal, BoundariesJournal):
-        await journal.stamp(attrs.evolve(checkpoint, resumed_at=plan.clock.now(), decision=found.decision), revision)
-    elif isinstance(journal, EveryNodeJournal):
-        # A failed or cancelled node has not committed, so then no node of this thread is known to have.
-        committed = checkpoint.suspended_node if checkpoint.status is CheckpointStatus.INTERRUPTED else None
-        if found.node is None:
-            at = Position(checkpoint.suspended_node, None, found.state)
-            await journal.take(CheckpointStatus.COMPLETED, at, revision)
-            await journal.release()
-        else:
-            visit = checkpoint.metadata.get(VISIT)
-            extra = None if journal.carried is None or visit is None else {VISIT: visit}
-            await journal.take(
-                CheckpointStatus.RUNNING, Position(committed, found.node.name, found.state), revision, extra
-            )
