@@ -1,4 +1,4 @@
-"""Makes `support`, which the tests and their child programs share, importable."""
+"""Makes `sqlite_support`, which the tests and their child programs share, importable."""
 
 import sys
 from pathlib import Path

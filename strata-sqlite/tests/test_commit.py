@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from support import EXAMPLE_TIME, opened, row, save, with_backend
+from sqlite_support import EXAMPLE_TIME, opened, row, save, with_backend
 
 from strata_core.errors import InvalidInputError
 from strata_core.memory import MemoryBackend

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import EXAMPLE_TIME, save, traced, with_backend, writer_of
+from sqlite_support import EXAMPLE_TIME, save, traced, with_backend, writer_of
 
 from strata_core.rows import Commit, Drop, HeadQuery, Take
 from strata_sqlite import SqliteBackend
@@ -34,7 +34,7 @@ def test_a_save_is_one_hop_one_transaction_and_five_statements(tmp_path: Path, h
             await backend.commit([save("t", updated=EXAMPLE_TIME + 1)])
 
         assert 1 == len(hops)
-        assert ["BEGIN", "SELECT", "UPDATE", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 
@@ -48,7 +48,7 @@ def test_fifty_saves_are_one_hop_one_transaction_and_five_statements(tmp_path: P
             await backend.commit([save(thread_id, updated=EXAMPLE_TIME + 1) for thread_id in threads])
 
         assert 1 == len(hops)
-        assert ["BEGIN", "SELECT", "UPDATE", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 
@@ -69,7 +69,7 @@ def test_a_lease_given_back_with_the_last_row_costs_no_statement_more(tmp_path: 
         with traced(writer_of(backend)) as statements:
             await backend.commit([save("t", "completed", token=1, lease=Drop(), metadata={"tenant": "acme"})])
 
-        assert ["BEGIN", "SELECT", "UPDATE", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 

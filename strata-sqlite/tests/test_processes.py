@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from support import finish, golden_version_1, query, start, with_backend
+from sqlite_support import finish, golden_version_1, query, start, with_backend
 
 from strata_core.rows import HeadQuery
 from strata_sqlite import SqliteBackend

@@ -78,8 +78,11 @@ class TestEveryStore:
             "-rf",
             "C:\\x",
             "💾" * 30,
-        ]
-        + ["x" * 127, "x" * 128, "x" * 512, "é" * 256],
+            "x" * 127,
+            "x" * 128,
+            "x" * 512,
+            "é" * 256,
+        ],
     )
     def test_a_thread_has_its_own_blobs(self, blobs: BlobStore, thread_id: str) -> None:
         """However alike two IDs are, one thread's delete leaves the other's blobs."""
@@ -235,7 +238,7 @@ class Recorder:
 
         def open_(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
             fd = real_open(path, flags, mode, dir_fd=dir_fd)
-            self._names[fd] = os.readlink(f"/proc/self/fd/{fd}")
+            self._names[fd] = str(Path(f"/proc/self/fd/{fd}").readlink())
             return fd
 
         def fsync(fd: int) -> None:
@@ -438,7 +441,7 @@ class TestRaces:
         blobs = FileSystemBlobStore(tmp_path)
         rival = FileSystemBlobStore(tmp_path)
         real = getattr(os, step)
-        interfered = []
+        interfered: list[str] = []
 
         def interfere(path: str, *arguments: object, **keywords: object) -> object:
             if str(path).endswith(".tmp") and not interfered:

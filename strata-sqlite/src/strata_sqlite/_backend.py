@@ -179,5 +179,9 @@ class SqliteBackend(RowBackend):
 
 def _let_go_of_log(db: sqlite3.Connection) -> None:
     """Empty the write-ahead log, so that none is left behind even where a reader of another process stays."""
-    db.execute("PRAGMA busy_timeout = 0")
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    timeout = db.execute("PRAGMA busy_timeout").fetchone()[0]
+    db.execute("PRAGMA busy_timeout = 0")  # whoever is in the way empties it himself, or leaves it to the next open
+    try:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {timeout:d}")  # a close that is cancelled leaves the connection in use

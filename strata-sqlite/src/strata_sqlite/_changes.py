@@ -12,14 +12,15 @@ from functools import cache
 from typing import Any, Final
 
 from strata_core.rows import Commit, Head
-from strata_sqlite._heads import ALL, LEASE, PROGRESS, fields, insert, metadata_from, metadata_text, update, values_list
+from strata_sqlite._heads import ALL, LEASE, PROGRESS, fields, metadata_from, metadata_text, put, values_list
 
 __all__ = ["Changes", "insert_rows"]
 
 _AT_ONCE: Final = 64
 """Heads or rows in a statement; at 17 parameters each far below SQLite's limit of 32,766."""
-_LEASE_AT: Final = 11
-_GRAPH_AND_DUE_AT: Final = 7
+_SLOW: Final = slice(7, 11)
+"""In a record: due, graph and metadata, which few saves change."""
+_METADATA: Final = 10
 
 
 @cache
@@ -48,7 +49,6 @@ class Changes:
     def __init__(self, token: int, last_thread: int) -> None:
         self._token = self._first_token = token
         self._last_thread = last_thread
-        self._new_heads: list[tuple[Any, ...]] = []
         self._heads: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
         self._rows: list[tuple[Any, ...]] = []
         self._pairs: list[tuple[str, str, int]] = []
@@ -74,7 +74,7 @@ class Changes:
         thread = None if record is None else int(record[0])
         if thread is not None and (commit.erase or new is None):
             self._erased.append(thread)
-            self._change_pairs(thread, None if record is None else record[10], None)
+            self._change_pairs(thread, None if record is None else record[_METADATA], None)
         if new is None:
             if thread is not None:
                 self._gone.append((thread,))
@@ -82,13 +82,13 @@ class Changes:
         stored = metadata_text(new.metadata)
         if thread is None or record is None or known is None:
             self._last_thread = thread = self._last_thread + 1
-            self._new_heads.append((thread, new.thread_id, *fields(new, stored)))
+            self._put_head((), thread, new, stored)
             self._change_pairs(thread, None, stored)
         elif commit.erase:
-            self._change_head(ALL, thread, fields(new, stored))
+            self._put_head(ALL, thread, new, stored)
         elif commit.row is None:
             # The judge was not given the metadata, so `new` has none; the columns of a lease leave it alone.
-            self._change_head(LEASE, thread, fields(new, stored)[len(ALL) - len(LEASE) :])
+            self._put_head(LEASE, thread, new, stored)
         else:
             self._append(thread, record, known, new, stored)
         if commit.row is not None and not commit.erase:
@@ -99,21 +99,20 @@ class Changes:
             self._blobs += [(thread, digest, content) for digest, content in commit.blobs]
 
     def _append(self, thread: int, record: tuple[Any, ...], known: Head, new: Head, stored: str | None) -> None:
-        values = fields(new, stored)
         same_lease = (
             new.token == known.token
             and new.expires == known.expires
             and new.closing == known.closing
             and new.external == known.external
         )
-        if same_lease and record[_GRAPH_AND_DUE_AT:_LEASE_AT] == values[5:9]:
-            self._change_head(PROGRESS, thread, values[: len(PROGRESS)])
-            return
-        self._change_head(ALL, thread, values)
-        self._change_pairs(thread, record[10], stored)
+        if same_lease and record[_SLOW] == (new.due, new.graph_id, new.graph_version, stored):
+            self._put_head(PROGRESS, thread, new, stored)
+        else:
+            self._put_head(ALL, thread, new, stored)
+            self._change_pairs(thread, record[_METADATA], stored)
 
-    def _change_head(self, columns: tuple[str, ...], thread: int, values: tuple[Any, ...]) -> None:
-        self._heads.setdefault(columns, []).append((thread, *values))
+    def _put_head(self, columns: tuple[str, ...], thread: int, new: Head, stored: str | None) -> None:
+        self._heads.setdefault(columns, []).append((thread, new.thread_id, *fields(new, stored)))
 
     def _change_pairs(self, thread: int, before: str | None, after: str | None) -> None:
         if before == after:
@@ -131,11 +130,9 @@ class Changes:
             db.executemany("DELETE FROM strata_metadata WHERE key = ? AND value = ? AND thread = ?", self._old_pairs)
         if self._gone:
             db.executemany("DELETE FROM strata_heads WHERE thread = ?", self._gone)
-        for part in _parts(self._new_heads):
-            db.execute(insert(len(part)), _flat(part))
         for columns, heads in self._heads.items():
             for part in _parts(heads):
-                db.execute(update(columns, len(part)), _flat(part))
+                db.execute(put(columns, len(part)), _flat(part))
         for part in _parts(self._rows):
             db.execute(insert_rows(len(part)), _flat(part))
         for part in _parts(self._pairs):

@@ -59,10 +59,10 @@ def open_writer(path: str, options: SqliteOptions, *, create: bool) -> sqlite3.C
     """Open the connection that writes; `create` makes or upgrades the tables."""
     db = connect(path, "rwc", options)
     try:
+        identify(db, path)
         db.execute(f"PRAGMA synchronous = {options.synchronous.value}")
         if options.synchronous is Synchronous.FULL:
             db.execute("PRAGMA fullfsync = ON")
-        identify(db, path)
         if create:
             set_up(db, path, options)
     except BaseException:

@@ -72,10 +72,9 @@ def list_heads(db: sqlite3.Connection, clock: Clock, query: HeadQuery) -> list[H
 def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[str, list[Any]]:
     """Return the statement that selects the numbers of the heads to list, and its values."""
     rare = [term for term in _indexed(query, now) if _is_rare(db, term)]
-    plain = [*_window(query), *_others(query, now)]
     order = "ASC" if query.oldest_first else "DESC"
     if rare:
-        start, terms = rare[0], [*_indexed_as_filters(query, now), *plain]
+        start, terms = rare[0], [*_indexed_as_filters(query, now), *_window(query), *_others(query, now)]
         if query.state is not None:
             terms.append(_Term("h.state = ?", (STATES.get(query.state, query.state),)))
         where = " AND ".join([start.sql, *(term.sql for term in terms)])
@@ -85,16 +84,22 @@ def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[
             f"ORDER BY h.updated {order}, h.thread_id {order} LIMIT ?"
         )
         return statement, values
-    terms = [*_indexed_as_filters(query, now), *plain]
-    where = " AND ".join(["h.state = ?", *(term.sql for term in terms)])
-    bound = [value for term in terms for value in term.values]
     states = _states(db, query)
+    window = list(_window(query))
     range_ = (
-        "SELECT h.thread, h.updated, h.thread_id "  # noqa: S608
-        f"FROM strata_heads AS h INDEXED BY strata_heads_by_state WHERE {where}"
+        "SELECT h.thread, h.updated, h.thread_id FROM strata_heads AS h INDEXED BY strata_heads_by_state "  # noqa: S608
+        f"WHERE {' AND '.join(['h.state = ?', *(term.sql for term in window)])}"
     )
-    statement = " UNION ALL ".join([range_] * len(states)) + f" ORDER BY 2 {order}, 3 {order} LIMIT ?"
-    return statement, [value for state in states for value in (state, *bound)] + [query.limit]
+    # The filters stand outside the merge: inside, a range that never passes them would be walked to its end before
+    # the first head came out.  LIMIT -1 keeps SQLite from moving them in.
+    walk = " UNION ALL ".join([range_] * len(states)) + f" ORDER BY 2 {order}, 3 {order} LIMIT -1"
+    filters = [*_indexed_as_filters(query, now), *_others(query, now)]
+    statement = (
+        f"SELECT h.thread FROM ({walk}) AS walk CROSS JOIN strata_heads AS h ON h.thread = walk.thread "  # noqa: S608
+        f"WHERE {' AND '.join(term.sql for term in filters)} LIMIT ?"
+    )
+    ranges = [value for state in states for value in (state, *(bound for term in window for bound in term.values))]
+    return statement, [*ranges, *(value for term in filters for value in term.values), query.limit]
 
 
 def _states(db: sqlite3.Connection, query: HeadQuery) -> list[int | str]:

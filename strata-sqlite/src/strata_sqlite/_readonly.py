@@ -47,6 +47,7 @@ class ReadOnlyConnection(Connection):
     def _guarded(self, driver: sqlite3.Connection, function: Callable[..., _T], args: tuple[Any, ...]) -> _T:
         for _ in range(_ATTEMPTS):
             if self._seen is None or self._seen != self._look():
+                self._seen = None
                 with suppress(sqlite3.Error):
                     driver.close()
                 self._connection = driver = self._open_file()
@@ -76,7 +77,7 @@ class ReadOnlyConnection(Connection):
         return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
     def _open_file(self) -> sqlite3.Connection:
-        self._seen = seen = self._look()
+        seen = self._look()
         db = connect(self._path, "ro", self._options, immutable=seen != "wal")
         try:
             db.execute("PRAGMA query_only = ON")
@@ -93,4 +94,5 @@ class ReadOnlyConnection(Connection):
         except BaseException:
             db.close()
             raise
+        self._seen = seen
         return db

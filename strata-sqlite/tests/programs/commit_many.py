@@ -2,7 +2,7 @@
 
 import sys
 
-from support import save, with_backend
+from sqlite_support import save, with_backend
 
 from strata_core.rows import Committed
 from strata_sqlite import SqliteBackend

@@ -3,13 +3,13 @@
 import asyncio
 import sys
 
-from support import save
+from sqlite_support import save
 
 from strata_core.options import Setup
 from strata_sqlite import SqliteBackend
 
 path, way = sys.argv[1:]
-kept = []
+kept: list[object] = []
 
 
 async def main() -> None:

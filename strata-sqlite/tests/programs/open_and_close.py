@@ -2,7 +2,7 @@
 
 import sys
 
-from support import save, with_backend
+from sqlite_support import save, with_backend
 
 path, name = sys.argv[1:]
 with_backend(path, lambda backend: backend.commit([save(name)]))

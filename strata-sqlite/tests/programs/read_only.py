@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from support import with_backend
+from sqlite_support import with_backend
 
 from strata_core.errors import StrataError
 from strata_core.rows import HeadQuery
