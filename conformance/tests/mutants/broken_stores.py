@@ -25,7 +25,7 @@ class Wrapper:
         await self._store.__aenter__()
         return self
 
-    async def __aexit__(self, *error: Any) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._store.close()
 
 

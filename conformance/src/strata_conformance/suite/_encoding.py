@@ -40,7 +40,7 @@ def _history(seed: int, length: int) -> list[tuple[CheckpointStatus, dict[str, A
     """Return states that grow, shrink, change, change back and change their order."""
     rng = random.Random(seed)
     state: dict[str, Any] = {"a": 1}
-    history = []
+    history: list[tuple[CheckpointStatus, dict[str, Any]]] = []
     for _ in range(length):
         for _ in range(rng.randrange(3)):
             key = rng.choice(KEYS)
@@ -85,6 +85,43 @@ async def _writes_and_reloads(open_store: OpenStore, seed: int, **options: Any) 
         await _reloads(store, [state for _, state in history])
 
 
+async def _race(open_store: OpenStore, offload: Offload) -> None:
+    """Let two writers, two purgers and a reader work on the same two threads, then purge what is left."""
+    options: dict[str, Any] = {"offload": offload}
+    async with open_store() as store:
+        if Capability.DELTAS in store.capabilities:
+            options["deltas"] = Deltas(full_every=4)
+    everything = set(ThreadState)
+    saved: set[tuple[str, int]] = set()
+    async with open_store(**options) as one, open_store(**options) as two:
+
+        async def write(store: Store, name: str) -> None:
+            for n in range(40):
+                status = CheckpointStatus.COMPLETED if n % 4 == 3 else CheckpointStatus.RUNNING
+                saved.add((name, n))
+                state = {"big": BIG + str(n % 3), "by": name, "n": n}
+                await store.save(checkpoint(f"t{n // 4 % 2}", status, state))
+
+        async def purge(store: Store) -> None:
+            for _ in range(40):
+                await store.purge(BASE + timedelta(days=1), states={ThreadState.COMPLETED, ThreadState.RUNNING})
+
+        async def read(store: Store) -> None:
+            for n in range(120):
+                entry = await store.load(f"t{n % 2}")
+                if entry is not None:
+                    state = entry.checkpoint.frozen_state
+                    assert (state["by"], state["n"]) in saved
+                    assert BIG + str(state["n"] % 3) == state["big"]
+                await asyncio.sleep(0)
+
+        await asyncio.gather(write(one, "one"), write(two, "two"), purge(one), purge(two), read(one), read(two))
+        await one.purge(BASE + timedelta(days=1), states=everything)
+        left = [await two.load(thread) for thread in ("t0", "t1")]
+
+    assert [None, None] == left
+
+
 class DeltaTests(PortTests):
     """Running checkpoints stored as differences."""
 
@@ -93,7 +130,8 @@ class DeltaTests(PortTests):
     @pytest.mark.parametrize("seed", range(6))
     async def test_deltas_reload_equal_to_what_was_saved(self, open_store: OpenStore, seed: int) -> None:
         """With deltas, every checkpoint of a thread reloads equal, in key order, value and type, across restarts,
-        other writers and stores without deltas."""
+        other writers and stores without deltas.
+        """
         await _writes_and_reloads(open_store, seed, deltas=Deltas(full_every=random.Random(seed).choice([2, 5, 16])))
 
     @promise("delta-2")
@@ -113,7 +151,8 @@ class DeltaTests(PortTests):
     @pytest.mark.requires(Capability.DELTAS)
     async def test_a_value_that_was_changed_in_place_is_stored(self, open_store: OpenStore) -> None:
         """A list or object that was changed in place between two saves is stored as it is at each save, though it is
-        the same object."""
+        the same object.
+        """
         items: list[Any] = [{"n": 0}]
         state = {"items": items, "text": BIG}
         states = []
@@ -130,7 +169,8 @@ class DeltaTests(PortTests):
     @pytest.mark.requires(Capability.RETENTION)
     async def test_what_a_handle_remembers_of_an_earlier_life_is_not_used(self, open_store: OpenStore) -> None:
         """A handle that remembers a thread which was purged and restarted elsewhere, to the same sequence, stores its
-        next checkpoint whole: nothing of the earlier life shows up or is missing."""
+        next checkpoint whole: nothing of the earlier life shows up or is missing.
+        """
         async with open_store(deltas=Deltas()) as one, open_store(deltas=Deltas()) as two:
             await one.save(checkpoint(state={"old": 1, "same": BIG}, at=BASE - timedelta(days=1)))
             assert 1 == await two.purge(BASE, states={ThreadState.RUNNING})
@@ -161,7 +201,8 @@ class DeltaTests(PortTests):
         self, open_store: OpenStore, finished: int
     ) -> None:
         """With deltas too, saves to one thread that one handle starts without waiting are stored in the order of the
-        calls, whatever their status and however many were done before the last was started."""
+        calls, whatever their status and however many were done before the last was started.
+        """
         states = [{"kept": BIG, "n": n} for n in range(40)]
 
         def save(store: Store, n: int) -> asyncio.Future[int]:
@@ -202,7 +243,8 @@ class OffloadTests(PortTests):
     @pytest.mark.parametrize("seed", range(4))
     async def test_offloaded_values_reload_equal(self, open_store: OpenStore, seed: int) -> None:
         """With offload into the store's own database, with and without deltas, every checkpoint of a thread reloads
-        equal, across restarts, other writers and stores that offload nothing new."""
+        equal, across restarts, other writers and stores that offload nothing new.
+        """
         options: dict[str, Any] = {"offload": Offload(threshold=random.Random(seed).choice([1, 100, 301]))}
         if seed % 2:
             async with open_store() as store:
@@ -248,10 +290,19 @@ class OffloadTests(PortTests):
             await _reloads(store, [state, state])
 
     @promise("offload-5")
+    @pytest.mark.requires(Capability.OWN_BLOBS)
+    @pytest.mark.requires(Capability.RETENTION)
+    async def test_saves_loads_and_purges_can_race(self, open_store: OpenStore) -> None:
+        """Saves, loads and purges of the same threads from several handles can race, with offload into the store's
+        own database: every load returns a checkpoint that somebody saved, or None."""
+        await _race(open_store, Offload(threshold=100))
+
+    @promise("offload-6")
     @pytest.mark.refuses(Capability.OWN_BLOBS)
     async def test_a_store_without_blobs_of_its_own_refuses_them(self, open_store: OpenStore) -> None:
         """A store that does not declare blobs of its own raises UnsupportedError when it is opened to offload into
-        its own database."""
+        its own database.
+        """
         with pytest.raises(UnsupportedError):
             async with open_store(offload=Offload(threshold=1)):
                 pass
@@ -265,7 +316,8 @@ class ExternalBlobTests(PortTests):
     @pytest.mark.parametrize("seed", range(4))
     async def test_values_in_a_blob_store_reload_equal(self, open_store: OpenStore, seed: int) -> None:
         """With offload into a separate blob store, with and without deltas, every checkpoint reloads equal, across
-        restarts, other writers and stores that offload nothing new."""
+        restarts, other writers and stores that offload nothing new.
+        """
         blobs = InMemoryBlobStore()
         history = _history(seed + 100, 40)
         options: dict[str, Any] = {}
@@ -283,7 +335,8 @@ class ExternalBlobTests(PortTests):
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     async def test_a_missing_blob_is_an_error_that_names_it(self, open_store: OpenStore) -> None:
         """A load whose blob is missing raises CorruptCheckpointError, which names the thread, the checkpoint and the
-        digest; it never returns a part, nor an earlier checkpoint."""
+        digest; it never returns a part, nor an earlier checkpoint.
+        """
         blobs = InMemoryBlobStore()
         digest = "sha256:" + hashlib.sha256(json.dumps(BIG).encode()).hexdigest()
         async with open_store(offload=Offload(threshold=100, blobs=blobs)) as store:
@@ -303,7 +356,8 @@ class ExternalBlobTests(PortTests):
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     async def test_a_false_blob_is_an_error(self, open_store: OpenStore) -> None:
         """A load whose blob does not match its digest raises CorruptCheckpointError, which names the thread and the
-        checkpoint."""
+        checkpoint.
+        """
         blobs = _Lying()
         async with open_store(offload=Offload(threshold=100, blobs=blobs)) as store:
             await store.save(checkpoint(state={"big": BIG}))
@@ -319,7 +373,8 @@ class ExternalBlobTests(PortTests):
     @pytest.mark.requires(Capability.RETENTION)
     async def test_a_purge_takes_the_threads_blobs(self, open_store: OpenStore) -> None:
         """A purge deletes the blobs of the threads that it takes from their blob store, and those of no other
-        thread; a purged thread can be saved and loaded again."""
+        thread; a purged thread can be saved and loaded again.
+        """
         blobs = InMemoryBlobStore()
         digest = "sha256:" + hashlib.sha256(json.dumps(BIG).encode()).hexdigest()
         async with open_store(offload=Offload(threshold=100, blobs=blobs)) as store:
@@ -336,12 +391,50 @@ class ExternalBlobTests(PortTests):
         assert 0 == again
 
     @promise("external-5")
+    @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
+    @pytest.mark.requires(Capability.RETENTION)
+    async def test_saves_loads_and_purges_with_a_blob_store_can_race(self, open_store: OpenStore) -> None:
+        """Saves, loads and purges of the same threads from several handles can race: every load returns a checkpoint
+        that somebody saved, or None; a purge of what is left leaves no blob behind."""
+        blobs = _Listed()
+        await _race(open_store, Offload(threshold=100, blobs=blobs))
+
+        assert [] == await blobs.left()
+
+    @promise("external-6")
     @pytest.mark.refuses(Capability.EXTERNAL_BLOBS)
     async def test_a_store_that_cannot_use_a_blob_store_refuses_one(self, open_store: OpenStore) -> None:
         """A store that does not declare external blobs raises UnsupportedError when it is opened with a blob store."""
         with pytest.raises(UnsupportedError):
             async with open_store(offload=Offload(threshold=1, blobs=InMemoryBlobStore())):
                 pass
+
+
+class _Listed(InMemoryBlobStore):
+    """Waits as a network does, and knows what was put into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._put: set[tuple[str, str]] = set()
+
+    async def put(self, thread_id: str, digest: str, content: bytes) -> None:
+        self._put.add((thread_id, digest))
+        await asyncio.sleep(0)
+        await super().put(thread_id, digest, content)
+        await asyncio.sleep(0)
+
+    async def get(self, thread_id: str, digest: str) -> bytes | None:
+        await asyncio.sleep(0)
+        return await super().get(thread_id, digest)
+
+    async def delete_thread(self, thread_id: str) -> None:
+        await asyncio.sleep(0)
+        await super().delete_thread(thread_id)
+        await asyncio.sleep(0)
+
+    async def left(self) -> list[tuple[str, str]]:
+        """Return the blobs that are still there."""
+        return [blob for blob in sorted(self._put) if await self.get(*blob) is not None]
 
 
 class _Lying(InMemoryBlobStore):

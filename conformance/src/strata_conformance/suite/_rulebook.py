@@ -146,7 +146,8 @@ class RuleBookTests(BackendTests):
         self, open_backend: OpenBackend, clock: FakeClock, seed: int
     ) -> None:
         """For any sequence of commits, from two backends, every outcome, head, row, blob and listing is what core's
-        `decide` makes of it."""
+        `decide` makes of it.
+        """
         model = Model()
         async with opened(open_backend()) as one, opened(open_backend()) as two:
             server = Capability.SERVER_CLOCK in one.capabilities

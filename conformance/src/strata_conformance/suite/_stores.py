@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from strata_conformance.suite._arguments import ArgumentRuleTests
 from strata_conformance.suite._backend import OpenBackend
 from strata_conformance.suite._base import OpenStore
 from strata_conformance.suite._cancellation import CancellationTests
@@ -37,6 +38,7 @@ class StoreTests(
     LogTests,
     RetentionTests,
     InputRuleTests,
+    ArgumentRuleTests,
     LifecycleTests,
     CancellationTests,
 ):
