@@ -26,7 +26,7 @@ from strata_conformance.suite._bad import (
 )
 from strata_conformance.suite._base import OpenStore, PortTests
 from strata_core.capabilities import Capability
-from strata_core.records import Lease, ThreadQuery
+from strata_core.records import Lease, Revision, ThreadQuery
 
 __all__ = ["ArgumentRuleTests"]
 
@@ -163,10 +163,10 @@ class ArgumentRuleTests(PortTests):
             "updated_after": BAD_MOMENTS,
             "updated_before": BAD_MOMENTS,
             "due_before": BAD_MOMENTS,
-            "states": ["interrupted", {"paused"}, ["interrupted", 1], 5, HUGE, {None}, {HUGE}],
+            "states": ["interrupted", {"paused"}, ["interrupted", 1], 5, {None}],
             "graph_id": [1, SURROGATE, b"g", "a\x00"],
             "graph_version": [1, SURROGATE],
-            "leased": [1, "yes", 0, HUGE],
+            "leased": [1, "yes", 0],
             "cursor": [1, b"x", True],
         }
         attempts = each("query", [{"states": None}, None], lambda s, query: s.list_threads(query))
@@ -187,7 +187,7 @@ class ArgumentRuleTests(PortTests):
         """A purge refuses a naive or missing cutoff and states that are no set of states, with InvalidInputError that
         names the argument, and deletes nothing; a cutoff at either end of time is a cutoff.
         """
-        states: list[Any] = ["completed", {"done"}, 5, [None], [HUGE], None]
+        states: list[Any] = ["completed", {"done"}, 5, [None], None]
         attempts = [
             *each("older_than", [*BAD_MOMENTS, None], lambda s, moment: s.purge(moment)),
             *each("states", states, lambda s, some: s.purge(BASE + LONG, states=some)),
@@ -202,3 +202,40 @@ class ArgumentRuleTests(PortTests):
         assert blamed(attempts) == got
         assert kept is not None
         assert [0, 1] == [none, one]
+
+    @promise("argument-9")
+    async def test_a_number_that_cannot_be_spelled_out_is_refused_like_any_other(self, open_store: OpenStore) -> None:
+        """A number of more digits than Python turns into text is refused like any other bad value, wherever it stands:
+        the message leaves it out.
+        """
+        lease = forged("t")
+        attempts = [
+            *each("at", [HUGE, -HUGE], lambda s, n: s.load("t", at=n)),
+            *each("expected if", [HUGE, -HUGE], lambda s, n: s.save_if_latest(checkpoint(), n)),
+            *each("expected under", [HUGE], lambda s, n: s.save_under_lease(checkpoint(), lease, expected=n)),
+            *each("expected take", [HUGE], lambda s, n: s.acquire_lease("t", owner="o", ttl=LONG, expected=n)),
+            *each("expected.sequence", [HUGE], lambda s, n: s.save_if_latest(checkpoint(), Revision(n, bytes(8)))),
+            *each("state", [{HUGE: 1}, HUGE], lambda s, v: s.save(checkpoint(state=v))),
+            *each("state.a", [HUGE, {HUGE: 1}], lambda s, v: s.save(checkpoint(state={"a": v}))),
+            *each("metadata", [{HUGE: "x"}, {"a": HUGE}, HUGE], lambda s, v: s.save(checkpoint(metadata=v))),
+            *each("status", [HUGE], lambda s, n: s.save(checkpoint(status=n))),
+            *each("write_id", [HUGE], lambda s, n: s.save(checkpoint(), write_id=n)),
+            *each("thread_id", [HUGE], lambda s, n: s.load(n)),
+            *each("owner", [HUGE], lambda s, n: s.acquire_lease("t", owner=n, ttl=LONG)),
+            *each("ttl", [HUGE], lambda s, n: s.acquire_lease("t", owner="o", ttl=n)),
+        ]
+        async with open_store() as store:
+            if Capability.QUERY in store.capabilities:
+                attempts += each("limit", [HUGE, -HUGE], lambda s, n: s.list_threads(ThreadQuery(limit=n)))
+                attempts += each("leased", [HUGE], lambda s, n: s.list_threads(ThreadQuery(leased=n)))
+                attempts += each("states", [HUGE, {HUGE}], lambda s, v: s.list_threads(ThreadQuery(states=v)))
+                attempts += each("start", [HUGE, -HUGE], lambda s, n: s.get_log("t", start=n))
+            if Capability.RETENTION in store.capabilities:
+                attempts += each("limit purge", [HUGE], lambda s, n: s.purge(BASE, limit=n))
+                attempts += each("states purge", [[HUGE]], lambda s, v: s.purge(BASE, states=v))
+            got = await refused(store, attempts)
+            await untouched(store)
+
+        assert {name: True for name, _ in attempts} == {
+            name: argument.startswith(name.split()[0]) or argument for name, argument in got.items()
+        }

@@ -294,7 +294,8 @@ class OffloadTests(PortTests):
     @pytest.mark.requires(Capability.RETENTION)
     async def test_saves_loads_and_purges_can_race(self, open_store: OpenStore) -> None:
         """Saves, loads and purges of the same threads from several handles can race, with offload into the store's
-        own database: every load returns a checkpoint that somebody saved, or None."""
+        own database: every load returns a checkpoint that somebody saved, or None.
+        """
         await _race(open_store, Offload(threshold=100))
 
     @promise("offload-6")
@@ -395,7 +396,8 @@ class ExternalBlobTests(PortTests):
     @pytest.mark.requires(Capability.RETENTION)
     async def test_saves_loads_and_purges_with_a_blob_store_can_race(self, open_store: OpenStore) -> None:
         """Saves, loads and purges of the same threads from several handles can race: every load returns a checkpoint
-        that somebody saved, or None; a purge of what is left leaves no blob behind."""
+        that somebody saved, or None; a purge of what is left leaves no blob behind.
+        """
         blobs = _Listed()
         await _race(open_store, Offload(threshold=100, blobs=blobs))
 

@@ -346,7 +346,8 @@ class LeaseTests(PortTests):
     @promise("lease-17")
     async def test_a_token_that_no_store_gives_is_simply_not_held(self, open_store: OpenStore) -> None:
         """A lease with a token larger than any that a store gives, however large, is lost like any other: renewing it
-        and saving under it raise LeaseLostError, releasing it is no error."""
+        and saving under it raise LeaseLostError, releasing it is no error.
+        """
         async with open_store() as store:
             held = await _take(store)
             for token in (2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30, 10**5000):
