@@ -404,6 +404,21 @@ class ExternalBlobTests(PortTests):
         assert [] == await blobs.left()
 
     @promise("external-6")
+    @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
+    async def test_saves_that_are_started_together_keep_their_order_with_a_blob_store(
+        self, open_store: OpenStore
+    ) -> None:
+        """With a blob store too, saves to one thread that one handle starts without waiting are stored in the order of
+        the calls, those whose values are put into the blob store first and those that have none.
+        """
+        states = [{"big": BIG + str(n), "n": n} if n % 3 == 0 else {"n": n} for n in range(20)]
+        async with open_store(offload=Offload(threshold=100, blobs=_Listed())) as store:
+            got = await asyncio.gather(*(store.save(checkpoint(state=state)) for state in states))
+            await _reloads(store, states)
+
+        assert list(range(20)) == got
+
+    @promise("external-7")
     @pytest.mark.refuses(Capability.EXTERNAL_BLOBS)
     async def test_a_store_that_cannot_use_a_blob_store_refuses_one(self, open_store: OpenStore) -> None:
         """A store that does not declare external blobs raises UnsupportedError when it is opened with a blob store."""
