@@ -7,7 +7,8 @@ from strata_conformance.suite._backend import OpenBackend
 from strata_conformance.suite._base import OpenStore, Store
 from strata_conformance.suite._blobs import BlobStoreTests, OpenBlobs
 from strata_conformance.suite._cancellation import CancellationTests
-from strata_conformance.suite._encoding import DeltaTests, ExternalBlobTests, OffloadTests
+from strata_conformance.suite._encoding import DeltaTests, OffloadTests
+from strata_conformance.suite._external import ExternalBlobTests
 from strata_conformance.suite._inputs import InputRuleTests
 from strata_conformance.suite._leases import LeaseTests
 from strata_conformance.suite._lifecycle import LifecycleTests

@@ -16,7 +16,7 @@ from strata_conformance.suite._base import OpenStore, PortTests, Store
 from strata_core.capabilities import Capability
 from strata_core.records import Lease, LogEntry
 
-__all__ = ["CancellationTests"]
+__all__ = ["Ask", "CancellationTests", "cancel_everywhere"]
 
 LATER = BASE + timedelta(days=1)
 PLACES = 200
@@ -27,7 +27,7 @@ Ask = Callable[[str], Coroutine[Any, Any, Any]]
 Check = Callable[[str, bool], Awaitable[None]]
 
 
-async def _everywhere(prepare: Callable[[str], Awaitable[Ask]], check: Check, *, late: bool) -> None:
+async def cancel_everywhere(prepare: Callable[[str], Awaitable[Ask]], check: Check, *, late: bool) -> None:
     """Cancel a call at its first place, its second and so on, each time on a thread of its own.
 
     Args:
@@ -78,7 +78,7 @@ class CancellationTests(PortTests):
                 assert [big, {"n": "next"}][1 - sequence :] == [entry.checkpoint.frozen_state for entry in entries]
                 assert sequence == 1 or not came_to_its_end
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-2")
     @moments
@@ -98,7 +98,7 @@ class CancellationTests(PortTests):
                 assert (done if sequence == 2 else done[::2]) == [entry.checkpoint.frozen_state for entry in entries]
                 assert sequence == 2 or not came_to_its_end
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-3")
     @moments
@@ -125,7 +125,7 @@ class CancellationTests(PortTests):
                 assert live in (None, leases[thread_id])
                 assert live is None or not came_to_its_end
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-4")
     @moments
@@ -146,7 +146,7 @@ class CancellationTests(PortTests):
                 assert entry is not None or not came_to_its_end
                 assert (0 if entry is None else 1) == await store.save(checkpoint(thread_id))
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-5")
     @moments
@@ -182,8 +182,8 @@ class CancellationTests(PortTests):
                 await store.release_lease(leases[thread_id])
                 assert await other.live_lease(thread_id) is None
 
-            await _everywhere(prepare_renewal, check_renewal, late=late)
-            await _everywhere(prepare_release, check_release, late=late)
+            await cancel_everywhere(prepare_renewal, check_renewal, late=late)
+            await cancel_everywhere(prepare_release, check_release, late=late)
 
     @promise("cancel-6")
     @moments
@@ -204,7 +204,7 @@ class CancellationTests(PortTests):
                 async def check(_: str, came_to_its_end: bool) -> None:
                     assert await store.load("same") is not None
 
-                await _everywhere(prepare, check, late=late)
+                await cancel_everywhere(prepare, check, late=late)
             for read in reads:
                 for _ in range(20):
                     asyncio.get_running_loop().call_soon((task := asyncio.ensure_future(read("same"))).cancel)
@@ -239,7 +239,7 @@ class CancellationTests(PortTests):
                     assert [[True, False, False], [], [True] * 3][sequence] == found
                     assert 0 == sequence or (n < 2 and not came_to_its_end)
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-8")
     async def test_one_cancelled_save_leaves_those_beside_it_alone(self, open_store: OpenStore) -> None:
