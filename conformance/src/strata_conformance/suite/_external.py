@@ -24,6 +24,9 @@ from strata_core.records import ThreadState
 
 __all__ = ["ExternalBlobTests"]
 
+SOON = 10.0
+"""Seconds that a call may take when nobody is in its way."""
+
 
 class ExternalBlobTests(PortTests):
     """Large values kept in a blob store of their own."""
@@ -171,7 +174,8 @@ class ExternalBlobTests(PortTests):
                 return lambda thread: store.save(checkpoint(thread, state={"big": BIG}))
 
             async def check(thread_id: str, came_to_its_end: bool) -> None:
-                sequence = await other.save(checkpoint(thread_id, state={"n": 1, "big": BIG}))
+                async with asyncio.timeout(SOON):
+                    sequence = await other.save(checkpoint(thread_id, state={"n": 1, "big": BIG}))
                 await store.save(checkpoint(thread_id, state={"n": 2}))
                 if sequence == 0:
                     await reloads(other, [{"n": 1, "big": BIG}], thread_id)
@@ -184,6 +188,40 @@ class ExternalBlobTests(PortTests):
         assert [] == await blobs.left()
 
     @promise("external-9")
+    @pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
+    @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
+    @pytest.mark.requires(Capability.RETENTION)
+    async def test_a_cancelled_purge_with_a_blob_store_is_in_nobodys_way(
+        self, open_store: OpenStore, late: bool
+    ) -> None:
+        """A purge with a blob store that is cancelled at any await has taken a thread whole or not at all; nobody waits
+        for it, and another purge leaves no blob.
+        """
+        blobs = WaitingBlobs()
+        offload = Offload(threshold=100, blobs=blobs)
+        async with open_store(offload=offload) as store, open_store(offload=offload) as other:
+
+            async def prepare(thread_id: str) -> Ask:
+                await store.save(completed(thread_id, at=BASE - timedelta(days=1)))
+                await store.save(checkpoint(thread_id, state={"big": BIG}, at=BASE - timedelta(days=1)))
+                return lambda _: store.purge(BASE, states={ThreadState.RUNNING})
+
+            async def check(thread_id: str, came_to_its_end: bool) -> None:
+                async with asyncio.timeout(SOON):
+                    sequence = await other.save(checkpoint(thread_id, state={"n": 1, "big": BIG}))
+                entry = await store.load(thread_id)
+
+                assert entry is not None
+                assert {"n": 1, "big": BIG} == entry.checkpoint.frozen_state
+                assert sequence == 0 or (sequence == 2 and not came_to_its_end)
+
+            await cancel_everywhere(prepare, check, late=late)
+            while await store.purge(BASE + timedelta(days=1), states={ThreadState.RUNNING}):
+                pass
+
+        assert [] == await blobs.left()
+
+    @promise("external-10")
     @pytest.mark.refuses(Capability.EXTERNAL_BLOBS)
     async def test_a_store_that_cannot_use_a_blob_store_refuses_one(self, open_store: OpenStore) -> None:
         """A store that does not declare external blobs raises UnsupportedError when it is opened with a blob store."""
