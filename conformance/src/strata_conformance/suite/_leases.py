@@ -380,6 +380,26 @@ class LeaseTests(PortTests):
         assert lease == live
 
     @promise("lease-19")
+    @pytest.mark.parametrize("owner", ["strata: first save", "strata: purge", "purge", "None", " ", "\U0001f600\n"])
+    async def test_an_owner_decides_nothing(self, open_store: OpenStore, owner: str) -> None:
+        """The owner of a lease is for people: whatever its text, the lease is shown, keeps others out at once, and is
+        renewed, used and released like any other.
+        """
+        async with open_store() as one, open_store() as two:
+            lease = await _take(one, owner=owner)
+            live = await two.live_lease("t")
+            async with asyncio.timeout(10):
+                kept_out = await two.acquire_lease("t", owner=owner, ttl=LONG, save=checkpoint())
+            renewed = await one.renew_lease(lease, ttl=LONG)
+            sequence = await one.save_under_lease(checkpoint(), renewed, release=True)
+            free = await two.live_lease("t")
+
+        assert owner == lease.owner
+        assert lease == live
+        assert kept_out is None
+        assert (0, None) == (sequence, free)
+
+    @promise("lease-20")
     async def test_saves_without_the_lease_neither_need_nor_disturb_it(self, open_store: OpenStore) -> None:
         """A plain save and a conditional save append while somebody else holds the thread, and leave the lease as it
         is.
@@ -393,7 +413,7 @@ class LeaseTests(PortTests):
         assert [0, 1, 2] == got
         assert lease == live
 
-    @promise("lease-20")
+    @promise("lease-21")
     async def test_of_many_that_ask_at_once_exactly_one_gets_the_lease(self, open_store: OpenStore) -> None:
         """Of fifty acquires from two handles at once, one gets the lease and 49 get None; the checkpoint of the one
         is appended, once.

@@ -103,7 +103,7 @@ class _Program:
         elif roll < 0.3:
             commit.free = True
             closing = commit.row is None and self.rng.random() < 0.3
-            commit.lease = Take(self.rng.choice(["o", "p\u00e9"]), ttl, closing)
+            commit.lease = Take(self.rng.choice(["o", "p\u00e9", ""]), ttl, closing)
             commit.erase = closing and self.rng.random() < 0.7
 
     def learn(self, thread_id: str, token: int) -> None:
