@@ -1,0 +1,52 @@
+"""The list of promises: collected from the tests, rendered as ``CONTRACT.md``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from strata_conformance._promise import Promise, promises_of
+
+__all__ = ["CONTRACT", "PREFACE", "collect", "render"]
+
+CONTRACT: Final = 1
+"""The number of the contract; grows when a promise is added, changed or withdrawn."""
+
+PREFACE: Final = f"""\
+# The contract of a Strata store, number {CONTRACT}
+
+What a store, a row backend or a blob store promises, one sentence a promise. Each promise has an ID that is never used
+again for anything else, and one test, named after it, in the class that heads the section. A promise that needs a
+capability names it: a store that does not declare the capability is held to the refusal instead. All others are
+required, and cannot be switched off.
+
+A test compares this page with the tests, both ways.
+"""
+
+
+def collect(classes: Iterable[type]) -> dict[str, Sequence[Promise]]:
+    """Return the promises of each class of tests, by its name.
+
+    Raises:
+        ValueError: Two promises have one ID, or one has no text.
+    """
+    found = {tests.__name__: list(promises_of(tests)) for tests in classes}
+    seen: set[str] = set()
+    for promise in (promise for promises in found.values() for promise in promises):
+        if promise.id in seen or not promise.text or not re.fullmatch(r"[a-z]+-[1-9]\d*", promise.id):
+            message = f"{promise.test}: the promise {promise.id!r} is given twice, malformed or without text"
+            raise ValueError(message)
+        seen.add(promise.id)
+    return found
+
+
+def render(contract: dict[str, Sequence[Promise]]) -> str:
+    """Return the contract as Markdown."""
+    parts = [PREFACE]
+    for name, promises in contract.items():
+        parts.append(f"\n## {name}\n\n")
+        for promise in promises:
+            needs = f" *(needs {' and '.join(promise.needs)})*" if promise.needs else ""
+            parts.append(f"- **{promise.id}** {promise.text}{needs}\n")
+    return "".join(parts)

@@ -1,0 +1,70 @@
+"""The tests themselves, one file a subject."""
+
+from typing import Final
+
+from strata_conformance.suite._base import OpenStore, Store
+from strata_conformance.suite._backend import OpenBackend
+from strata_conformance.suite._blobs import BlobStoreTests, OpenBlobs
+from strata_conformance.suite._cancellation import CancellationTests
+from strata_conformance.suite._encoding import DeltaTests, ExternalBlobTests, OffloadTests
+from strata_conformance.suite._inputs import InputRuleTests
+from strata_conformance.suite._leases import LeaseTests
+from strata_conformance.suite._lifecycle import LifecycleTests
+from strata_conformance.suite._listing import QueryTests
+from strata_conformance.suite._log import LogTests
+from strata_conformance.suite._records import RecordTests
+from strata_conformance.suite._repeats import RepeatTests
+from strata_conformance.suite._retention import RetentionTests
+from strata_conformance.suite._rows import RowPrimitiveTests
+from strata_conformance.suite._rulebook import RuleBookTests
+from strata_conformance.suite._saves import CheckpointStoreTests
+from strata_conformance.suite._stored import StoredRowTests
+from strata_conformance.suite._stores import RowBackendTests, StoreTests
+
+__all__ = [
+    "CLASSES",
+    "BlobStoreTests",
+    "CancellationTests",
+    "CheckpointStoreTests",
+    "DeltaTests",
+    "ExternalBlobTests",
+    "InputRuleTests",
+    "LeaseTests",
+    "LifecycleTests",
+    "LogTests",
+    "OffloadTests",
+    "OpenBackend",
+    "OpenBlobs",
+    "OpenStore",
+    "QueryTests",
+    "RecordTests",
+    "RepeatTests",
+    "RetentionTests",
+    "RowBackendTests",
+    "RowPrimitiveTests",
+    "RuleBookTests",
+    "Store",
+    "StoreTests",
+    "StoredRowTests",
+]
+
+CLASSES: Final = (
+    CheckpointStoreTests,
+    RepeatTests,
+    LeaseTests,
+    RecordTests,
+    DeltaTests,
+    OffloadTests,
+    ExternalBlobTests,
+    QueryTests,
+    LogTests,
+    RetentionTests,
+    InputRuleTests,
+    LifecycleTests,
+    CancellationTests,
+    BlobStoreTests,
+    RowPrimitiveTests,
+    RuleBookTests,
+    StoredRowTests,
+)
+"""Every class that proves promises, in the order of the contract."""

@@ -1,0 +1,277 @@
+"""Cancelling a call, at every place where it waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from strata_conformance._interrupt import CancelAt
+from strata_conformance._promise import promise
+from strata_conformance._samples import BASE, LONG, checkpoint, completed
+from strata_conformance.suite._base import OpenStore, PortTests, Store
+from strata_core.capabilities import Capability
+from strata_core.records import Lease, LogEntry
+
+__all__ = ["CancellationTests"]
+
+LATER = BASE + timedelta(days=1)
+PLACES = 200
+"""More places than any call waits at."""
+moments = pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
+
+Ask = Callable[[str], Coroutine[Any, Any, Any]]
+Check = Callable[[str, bool], Awaitable[None]]
+
+
+async def _everywhere(prepare: Callable[[str], Awaitable[Ask]], check: Check, *, late: bool) -> None:
+    """Cancel a call at its first place, its second and so on, each time on a thread of its own.
+
+    Args:
+        prepare: Makes the thread ready and returns the call.
+        check: Looks at the thread afterwards; is told whether the call came to its end.
+        late: See `CancelAt`.
+    """
+    for nth in range(1, PLACES):
+        thread_id = f"t{nth}"
+        ask = await prepare(thread_id)
+        cancelling = CancelAt(ask(thread_id), nth, late=late)
+        outcome = await cancelling.outcome()
+        if cancelling.reached:
+            assert isinstance(outcome, asyncio.CancelledError), f"cancelled at place {nth}, it came to {outcome!r}"
+        else:
+            assert not isinstance(outcome, BaseException), outcome
+        await check(thread_id, not cancelling.reached)
+        if not cancelling.reached:
+            return
+    raise AssertionError("the call waits without end")
+
+
+async def _log(store: Store, thread_id: str, length: int) -> list[LogEntry]:
+    entries = [await store.load(thread_id, at=n) for n in range(length)]
+    assert None not in entries
+    return [entry for entry in entries if entry is not None]
+
+
+class CancellationTests(PortTests):
+    """A cancelled call ends, its write is done or not done, and the store goes on."""
+
+    @promise("cancel-1")
+    @moments
+    async def test_a_cancelled_save_is_done_or_not_done(self, open_store: OpenStore, late: bool) -> None:
+        """A save that is cancelled at any await ends so, and its checkpoint is stored whole or not at all; the next
+        save of the thread follows it."""
+        big = {"n": "cancelled", "big": "x" * 100_000}
+        async with open_store() as store, open_store() as other:
+
+            async def prepare(_: str) -> Ask:
+                return lambda thread: store.save(checkpoint(thread, state=big))
+
+            async def check(thread_id: str, came_to_its_end: bool) -> None:
+                sequence = await store.save(checkpoint(thread_id, state={"n": "next"}))
+                entries = await _log(other, thread_id, sequence + 1)
+
+                assert [big, {"n": "next"}][1 - sequence :] == [entry.checkpoint.frozen_state for entry in entries]
+                assert sequence == 1 or not came_to_its_end
+
+            await _everywhere(prepare, check, late=late)
+
+    @promise("cancel-2")
+    @moments
+    async def test_a_cancelled_conditional_save_is_done_or_not_done(self, open_store: OpenStore, late: bool) -> None:
+        """A conditional save that is cancelled at any await is stored whole or not at all."""
+        async with open_store() as store, open_store() as other:
+
+            async def prepare(thread_id: str) -> Ask:
+                await store.save(checkpoint(thread_id))
+                return lambda thread: store.save_if_latest(checkpoint(thread, state={"n": "cancelled"}), 0)
+
+            async def check(thread_id: str, came_to_its_end: bool) -> None:
+                sequence = await store.save(checkpoint(thread_id, state={"n": "next"}))
+                entries = await _log(other, thread_id, sequence + 1)
+
+                done = [{"n": 0}, {"n": "cancelled"}, {"n": "next"}]
+                assert (done if sequence == 2 else done[::2]) == [entry.checkpoint.frozen_state for entry in entries]
+                assert sequence == 2 or not came_to_its_end
+
+            await _everywhere(prepare, check, late=late)
+
+    @promise("cancel-3")
+    @moments
+    async def test_a_cancelled_last_save_releases_with_its_checkpoint_or_not_at_all(
+        self, open_store: OpenStore, late: bool
+    ) -> None:
+        """A save under a lease with release=True that is cancelled at any await has stored its checkpoint and released
+        the lease, or neither."""
+        leases: dict[str, Lease] = {}
+        async with open_store() as store, open_store() as other:
+
+            async def prepare(thread_id: str) -> Ask:
+                lease = await store.acquire_lease(thread_id, owner="o", ttl=LONG)
+                assert lease is not None
+                leases[thread_id] = lease
+                return lambda thread: store.save_under_lease(completed(thread), lease, release=True)
+
+            async def check(thread_id: str, came_to_its_end: bool) -> None:
+                await store.release_lease(Lease(thread_id, 2**40, "nobody", BASE))  # waits for what is under way
+                live, entry = await other.live_lease(thread_id), await other.load(thread_id)
+
+                assert (live is None) == (entry is not None)
+                assert live in (None, leases[thread_id])
+                assert live is None or not came_to_its_end
+
+            await _everywhere(prepare, check, late=late)
+
+    @promise("cancel-4")
+    @moments
+    async def test_a_cancelled_acquire_takes_and_saves_or_neither(self, open_store: OpenStore, late: bool) -> None:
+        """An acquire with a save that is cancelled at any await has taken the lease and stored the checkpoint, or
+        neither."""
+        async with open_store() as store, open_store() as other:
+
+            async def prepare(_: str) -> Ask:
+                return lambda thread: store.acquire_lease(thread, owner="o", ttl=LONG, save=checkpoint(thread))
+
+            async def check(thread_id: str, came_to_its_end: bool) -> None:
+                await store.release_lease(Lease(thread_id, 2**40, "nobody", BASE))
+                live, entry = await other.live_lease(thread_id), await other.load(thread_id)
+
+                assert (live is None) == (entry is None)
+                assert entry is not None or not came_to_its_end
+                assert (0 if entry is None else 1) == await store.save(checkpoint(thread_id))
+
+            await _everywhere(prepare, check, late=late)
+
+    @promise("cancel-5")
+    @moments
+    async def test_a_cancelled_renewal_or_release_is_done_or_not_done(self, open_store: OpenStore, late: bool) -> None:
+        """A renewal that is cancelled at any await leaves the lease with its old or its new expiry, a release leaves it
+        held or free; another call decides it."""
+        leases: dict[str, Lease] = {}
+        async with open_store() as store, open_store() as other:
+
+            async def hold(thread_id: str) -> Lease:
+                lease = await store.acquire_lease(thread_id, owner="o", ttl=LONG)
+                assert lease is not None
+                leases[thread_id] = lease
+                return lease
+
+            async def prepare_renewal(thread_id: str) -> Ask:
+                lease = await hold(thread_id)
+                return lambda _: store.renew_lease(lease, ttl=LONG * 2)
+
+            async def check_renewal(thread_id: str, _: bool) -> None:
+                renewed = await store.renew_lease(leases[thread_id], ttl=LONG * 3)
+
+                assert renewed == await other.live_lease(thread_id)
+                await store.release_lease(renewed)
+
+            async def prepare_release(thread_id: str) -> Ask:
+                lease = await hold(thread_id)
+                return lambda _: store.release_lease(lease)
+
+            async def check_release(thread_id: str, came_to_its_end: bool) -> None:
+                assert not came_to_its_end or await other.live_lease(thread_id) is None
+                await store.release_lease(leases[thread_id])
+                assert await other.live_lease(thread_id) is None
+
+            await _everywhere(prepare_renewal, check_renewal, late=late)
+            await _everywhere(prepare_release, check_release, late=late)
+
+    @promise("cancel-6")
+    @moments
+    async def test_a_cancelled_read_leaves_the_store_usable(self, open_store: OpenStore, late: bool) -> None:
+        """A load, a listing, a log or a look at a lease that is cancelled at any await leaves the store usable, however
+        often."""
+        async with open_store() as store:
+            await store.save(checkpoint("same"))
+            reads: list[Ask] = [lambda _: store.load("same"), lambda _: store.live_lease("same")]
+            if Capability.QUERY in store.capabilities:
+                reads += [lambda _: store.list_threads(), lambda _: store.get_log("same")]
+            for read in reads:
+
+                async def prepare(_: str, read: Ask = read) -> Ask:
+                    return read
+
+                async def check(_: str, came_to_its_end: bool) -> None:
+                    assert await store.load("same") is not None
+
+                await _everywhere(prepare, check, late=late)
+            for read in reads:
+                for _ in range(20):
+                    asyncio.get_running_loop().call_soon((task := asyncio.ensure_future(read("same"))).cancel)
+                    await asyncio.wait([task])
+            sequence = await store.save(checkpoint("same"))
+
+        assert 1 == sequence
+
+    @promise("cancel-7")
+    @moments
+    @pytest.mark.requires(Capability.RETENTION)
+    async def test_a_cancelled_purge_takes_threads_whole(self, open_store: OpenStore, late: bool) -> None:
+        """A purge that is cancelled at any await has taken each thread whole or not at all; another purge takes the
+        rest, and each ID can start over."""
+        async with open_store() as store, open_store() as other:
+
+            async def prepare(thread_id: str) -> Ask:
+                for n in range(3):
+                    await store.save(checkpoint(f"{thread_id}-{n}"))
+                    await store.save(completed(f"{thread_id}-{n}"))
+                return lambda _: store.purge(LATER)
+
+            async def check(thread_id: str, came_to_its_end: bool) -> None:
+                for n in range(3):
+                    name = f"{thread_id}-{n}"
+                    if n == 2:
+                        await store.purge(LATER)
+                    sequence = await store.save(checkpoint(name))
+                    found = [await other.load(name, at=at) is not None for at in range(3)]
+
+                    assert [[True, False, False], [], [True] * 3][sequence] == found
+                    assert 0 == sequence or (n < 2 and not came_to_its_end)
+
+            await _everywhere(prepare, check, late=late)
+
+    @promise("cancel-8")
+    async def test_one_cancelled_save_leaves_those_beside_it_alone(self, open_store: OpenStore) -> None:
+        """Of saves that are under way together, one that is cancelled takes no other with it, on its thread or any
+        other; those of its thread keep their order."""
+        async with open_store() as store:
+            for turns in range(12):
+                tasks = [
+                    asyncio.ensure_future(store.save(checkpoint(f"c{turns}-{n % 3}", state={"n": n}))) for n in range(12)
+                ]
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                was_done = tasks[4].done()
+                tasks[4].cancel()
+                got = await asyncio.gather(*tasks, return_exceptions=True)
+                others = {n: sequence for n, sequence in enumerate(got) if n != 4 or was_done}
+                for n, sequence in others.items():
+                    assert isinstance(sequence, int), sequence
+                    entry = await store.load(f"c{turns}-{n % 3}", at=sequence)
+
+                    assert entry is not None
+                    assert n == entry.checkpoint.frozen_state["n"]
+                same = [others[n] for n in (1, 7, 10)]
+                assert sorted(same) == same
+
+    @promise("cancel-9")
+    async def test_a_cancelled_open_lets_go_of_everything(self, open_store: OpenStore) -> None:
+        """Opening that is cancelled at any await leaves nothing behind that keeps the storage from being opened."""
+        for nth in range(1, PLACES):
+            manager = open_store()
+            cancelling = CancelAt(manager.__aenter__(), nth, late=False)  # type: ignore[arg-type]  # a coroutine here
+            outcome = await cancelling.outcome()
+            if not cancelling.reached:
+                assert not isinstance(outcome, BaseException), outcome
+                await manager.__aexit__(None, None, None)
+                break
+            assert isinstance(outcome, asyncio.CancelledError)
+        async with open_store() as store:
+            sequence = await store.save(checkpoint())
+
+        assert 0 == sequence

@@ -1,0 +1,52 @@
+"""The classes that authors subclass: everything a store, or a row backend, must pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from strata_conformance.suite._backend import OpenBackend
+from strata_conformance.suite._base import OpenStore
+from strata_conformance.suite._cancellation import CancellationTests
+from strata_conformance.suite._encoding import DeltaTests, ExternalBlobTests, OffloadTests
+from strata_conformance.suite._inputs import InputRuleTests
+from strata_conformance.suite._leases import LeaseTests
+from strata_conformance.suite._lifecycle import LifecycleTests
+from strata_conformance.suite._listing import QueryTests
+from strata_conformance.suite._log import LogTests
+from strata_conformance.suite._records import RecordTests
+from strata_conformance.suite._repeats import RepeatTests
+from strata_conformance.suite._retention import RetentionTests
+from strata_conformance.suite._rows import RowPrimitiveTests
+from strata_conformance.suite._rulebook import RuleBookTests
+from strata_conformance.suite._saves import CheckpointStoreTests
+from strata_conformance.suite._stored import StoredRowTests
+from strata_core.store import RowStore
+
+__all__ = ["RowBackendTests", "StoreTests"]
+
+
+class StoreTests(
+    CheckpointStoreTests,
+    RepeatTests,
+    LeaseTests,
+    RecordTests,
+    DeltaTests,
+    OffloadTests,
+    ExternalBlobTests,
+    QueryTests,
+    LogTests,
+    RetentionTests,
+    InputRuleTests,
+    LifecycleTests,
+    CancellationTests,
+):
+    """Everything that a store must pass through its ports: define the fixture ``open_store``."""
+
+
+class RowBackendTests(RowPrimitiveTests, RuleBookTests, StoredRowTests, StoreTests):
+    """Everything that a row backend must pass, alone and under core's store: define the fixture ``open_backend``."""
+
+    @pytest.fixture
+    def open_store(self, open_backend: OpenBackend) -> OpenStore:
+        """Core's store on the backend."""
+        return lambda **options: RowStore(open_backend(), **options)
