@@ -25,14 +25,18 @@ def pytest_report_header() -> str:
     return f"strata conformance {version('strata-conformance')}, contract {CONTRACT}"
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the broken promise, and put its ID into the report's properties (JUnit shows them)."""
-    report = yield
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Put the promise's ID into the properties of the test, which JUnit reports show."""
     found: Any = getattr(getattr(item, "function", None), "__strata_promise__", None)
     if found is not None:
-        if report.when == "call":
-            report.user_properties.append(("promise", found.id))
-        if report.failed:
-            report.sections.append(("Strata contract", f"{found.id}: {found.text}"))
+        item.user_properties.append(("promise", found.id))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the broken promise beside the failure."""
+    report = yield
+    found: Any = getattr(getattr(item, "function", None), "__strata_promise__", None)
+    if found is not None and report.failed:
+        report.sections.append(("Strata contract", f"{found.id}: {found.text}"))
     return report

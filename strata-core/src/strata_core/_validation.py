@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from strata_core.clock import micros
@@ -30,8 +30,8 @@ MAX_TTL: Final = timedelta(days=3650)
 
 def check_thread_id(value: object, argument: str = "thread_id") -> str:
     """Return a thread ID as it is: a str of 1 to 512 UTF-8 bytes, without NUL and lone surrogates."""
-    if type(value) is str and value.isascii() and 0 < len(value) <= MAX_ID_BYTES and "\0" not in value:
-        return value
+    if value and _is_plain(value, MAX_ID_BYTES):
+        return str(value)
     return _identifier(value, argument)
 
 
@@ -66,12 +66,19 @@ def check_text(value: object, argument: str, *, max_bytes: int | None = None) ->
 
 def check_metadata(metadata: object, argument: str = "metadata") -> Mapping[str, str]:
     """Return metadata as it is: str to str, keys to 128 and values to 1,024 UTF-8 bytes, no NUL, no lone surrogates."""
-    if not isinstance(metadata, Mapping):
+    if type(metadata) is not dict and not isinstance(metadata, Mapping):
         raise InvalidInputError(argument, f"must be a mapping of str to str, not {type(metadata).__name__}")
     for key, value in metadata.items():
-        check_text(key, f"{argument} key {key!r}", max_bytes=MAX_KEY_BYTES)
-        check_text(value, f"{argument}[{key!r}]", max_bytes=MAX_VALUE_BYTES)
+        if not _is_plain(key, MAX_KEY_BYTES):
+            check_text(key, f"{argument} key {key!r}", max_bytes=MAX_KEY_BYTES)
+        if not _is_plain(value, MAX_VALUE_BYTES):
+            check_text(value, f"{argument}[{key!r}]", max_bytes=MAX_VALUE_BYTES)
     return metadata
+
+
+def _is_plain(value: object, max_bytes: int) -> bool:
+    """Let pass what most texts are, quickly."""
+    return type(value) is str and value.isascii() and len(value) <= max_bytes and "\0" not in value
 
 
 def check_int(value: object, argument: str, minimum: int, maximum: int | None = None) -> int:
@@ -93,7 +100,7 @@ def check_moment(value: Any, argument: str) -> int:
     """Return an aware datetime as microseconds since 1970 UTC."""
     if not isinstance(value, datetime):
         raise InvalidInputError(argument, f"must be a datetime, not {type(value).__name__}")
-    if value.utcoffset() is None:
+    if value.tzinfo is not UTC and value.utcoffset() is None:
         raise InvalidInputError(argument, "must be an aware datetime, for example datetime.now(timezone.utc)")
     return micros(value)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from strata_core.capabilities import Capability
+    from strata_core.graph import GraphProblem
 
 __all__: Final = [
     "ConflictError",
@@ -168,7 +169,7 @@ class GraphValidationError(StrataError):
         problems: Every problem found, as ``GraphProblem`` records.
     """
 
-    def __init__(self, problems: Sequence[object]) -> None:
+    def __init__(self, problems: Sequence[GraphProblem]) -> None:
         super().__init__("the graph is not valid:\n" + "\n".join(f"- {problem}" for problem in problems))
         self.problems = tuple(problems)
 

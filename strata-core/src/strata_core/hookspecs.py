@@ -16,7 +16,7 @@ somebody asks for the scheme.  Import drivers inside the factory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Any, Final
@@ -61,6 +61,10 @@ hookimpl: Final = pluggy.HookimplMarker(PROJECT_NAME)
 """Marks a plugin's implementation of a hook."""
 
 
+def _schemes(value: Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 class WrapperLayer(StrEnum):
     """What a wrapper wraps."""
 
@@ -84,7 +88,7 @@ class StoreProvider:
     """
 
     name: str
-    schemes: tuple[str, ...] = attrs.field(converter=tuple)
+    schemes: tuple[str, ...] = attrs.field(converter=_schemes)
     port_version: int
     open: Callable[[str, StoreOptions], RowBackend | CheckpointStore | AbstractAsyncContextManager[CheckpointStore]]
     options_class: type[Any] | None = None
@@ -132,7 +136,7 @@ class BlobProvider:
     """
 
     name: str
-    schemes: tuple[str, ...] = attrs.field(converter=tuple)
+    schemes: tuple[str, ...] = attrs.field(converter=_schemes)
     port_version: int
     open: Callable[[str], BlobStore | AbstractAsyncContextManager[BlobStore]]
 
@@ -144,8 +148,9 @@ class WrapperProvider:
     Attributes:
         name: The name it is asked for by; also its entry point's.
         layer: What it wraps.
-        wrap: Takes what its layer says and returns the same; forwards `capabilities`.  What it returns may be an
-            async context manager: it is entered before use and left before what it wraps is closed.
+        wrap: Takes what its layer says and returns the same; forwards `capabilities`.  It does no I/O.  A wrapper of
+            ports may be an async context manager: it is entered before use and left before what it wraps is closed.
+            A wrapper of rows is opened and closed as the `RowBackend` it is.
         port_version: The `PORT_VERSION` it was written for.
     """
 
@@ -225,7 +230,7 @@ def strata_checkpoint_query() -> QueryProvider | None:
                 from strata_core.memory import MemoryBackend
                 from strata_core.store import RowStore
 
-                return RowStore(MemoryBackend(clock=options.clock), clock=options.clock)
+                return RowStore(MemoryBackend(clock=options.clock))
 
 
             @hookimpl
@@ -269,7 +274,7 @@ def strata_checkpoint_retention() -> RetentionProvider | None:
                 from strata_core.memory import MemoryBackend
                 from strata_core.store import RowStore
 
-                return RowStore(MemoryBackend(clock=options.clock), clock=options.clock)
+                return RowStore(MemoryBackend(clock=options.clock))
 
 
             @hookimpl

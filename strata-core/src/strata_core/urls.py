@@ -41,7 +41,7 @@ def store_url(value: object, argument: str = "url") -> str:
     text = _text(value, argument)
     if isinstance(value, str) and scheme_of(text) is not None:
         return text
-    return "sqlite:///" + quote(_bare_path(text, argument), safe=_PATH_CHARACTERS)
+    return "sqlite:///" + quote(_bare_path(value, text, argument), safe=_PATH_CHARACTERS)
 
 
 def blob_url(value: object, argument: str = "blobs") -> str:
@@ -53,7 +53,7 @@ def blob_url(value: object, argument: str = "blobs") -> str:
     text = _text(value, argument)
     if isinstance(value, str) and scheme_of(text) is not None:
         return text
-    path = _bare_path(text, argument)
+    path = _bare_path(value, text, argument)
     return ("file://" if path.startswith("/") else "file:") + quote(path, safe=_PATH_CHARACTERS)
 
 
@@ -114,9 +114,12 @@ def _text(value: object, argument: str) -> str:
     return text
 
 
-def _bare_path(text: str, argument: str) -> str:
-    if "://" in text:  # taken for a file, its password would become a file name
-        raise InvalidInputError(argument, f"{redact(text)!r} is neither a path nor a URL: its scheme is malformed")
+def _bare_path(value: object, text: str, argument: str) -> str:
+    # Taken for a file, a broken URL would put its password into a file name, and into every message about that.
+    if isinstance(value, str) and ("://" in text or redact(text) != text):
+        raise InvalidInputError(
+            argument, f"{redact(text)!r} looks like a URL without a proper scheme; a pathlib.Path is always a path"
+        )
     return text
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ values = st.recursive(
 )
 
 
-def _same(one: object, two: object) -> bool:
+def _same(one: Any, two: Any) -> bool:
     """Equal in value and in type, so that 1 is not True and 0.0 not -0.0."""
     if type(one) is not type(two):
         return False
@@ -35,7 +36,7 @@ def _same(one: object, two: object) -> bool:
         return len(one) == len(two) and all(map(_same, one, two))
     if isinstance(one, float):
         return repr(one) == repr(two)
-    return one == two
+    return bool(one == two)
 
 
 @given(values)

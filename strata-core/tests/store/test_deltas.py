@@ -205,7 +205,7 @@ def test_what_a_load_returns_shares_nothing_with_the_store_or_another_entry(memo
         (lambda: Deltas(cached_threads=0), "cached_threads"),
         (lambda: Deltas(cached_bytes=0), "cached_bytes"),
         (lambda: Offload(threshold=0), "threshold"),
-        (lambda: Offload(threshold=1.5), "threshold"),
+        (lambda: Offload(threshold=1.5), "threshold"),  # type: ignore[arg-type]  # on purpose
     ],
 )
 def test_options_out_of_range_are_refused_by_name(make, argument):

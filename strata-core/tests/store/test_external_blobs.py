@@ -162,7 +162,7 @@ def test_a_plain_save_passes_a_foreign_lease_on_a_thread_without_rows(memory, op
 def test_a_purge_that_dies_at_any_step_is_finished_by_whoever_comes_next(clock, checkpoint, later):
     """Each step of the purge is its last, in turn; then a save meets what is left."""
 
-    async def scenario(deadly_step: int) -> None:
+    async def scenario(deadly_step):
         memory, blobs = MemoryBackend(clock), Blobs()
         options = {"offload": Offload(threshold=1000, blobs=blobs)}
         real, steps = memory.commit, 0

@@ -156,18 +156,32 @@ class DeltaTests(PortTests):
 
     @promise("delta-6")
     @pytest.mark.requires(Capability.DELTAS)
-    async def test_saves_that_are_started_together_keep_their_order_with_deltas(self, open_store: OpenStore) -> None:
+    @pytest.mark.parametrize("finished", [0, 3, 5], ids=lambda n: f"every {n}" if n else "none")
+    async def test_saves_that_are_started_together_keep_their_order_with_deltas(
+        self, open_store: OpenStore, finished: int
+    ) -> None:
         """With deltas too, saves to one thread that one handle starts without waiting are stored in the order of the
-        calls, each whole in content."""
-        states = [{"kept": BIG, "n": n} for n in range(30)]
+        calls, whatever their status and however many were done before the last was started."""
+        states = [{"kept": BIG, "n": n} for n in range(40)]
+
+        def save(store: Store, n: int) -> asyncio.Future[int]:
+            status = CheckpointStatus.INTERRUPTED if finished and n % finished == 0 else CheckpointStatus.RUNNING
+            return asyncio.ensure_future(store.save(checkpoint(status=status, state=states[n])))
+
         async with open_store(deltas=Deltas(full_every=4)) as store, open_store() as other:
             await store.save(checkpoint(state=states[0]))
-            got = await asyncio.gather(*(store.save(checkpoint(state=state)) for state in states[1:20]))
+            first = [save(store, n) for n in range(1, 10)]
+            await first[0]
+            second = [save(store, n) for n in range(10, 20)]
+            got = await asyncio.gather(*first, *second)
             await other.save(checkpoint(state=states[20]))
-            got += await asyncio.gather(*(store.save(checkpoint(state=state)) for state in states[21:]))
+            third = [save(store, n) for n in range(21, 30)]
+            await asyncio.sleep(0)
+            fourth = [save(store, n) for n in range(30, 40)]
+            got += await asyncio.gather(*third, *fourth)
             await _reloads(other, states)
 
-        assert [*range(1, 20), *range(21, 30)] == got
+        assert [*range(1, 20), *range(21, 40)] == got
 
     @promise("delta-7")
     @pytest.mark.refuses(Capability.DELTAS)

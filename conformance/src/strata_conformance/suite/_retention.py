@@ -61,7 +61,7 @@ class RetentionTests(PortTests):
                 await store.save(checkpoint(status.value, status))
             await store.save(checkpoint("resumed", CheckpointStatus.FAILED, resumed_at=BASE))
             got = await store.purge(LATER, states={state})
-            kept = await _kept(store, *ThreadState)
+            kept = await _kept(store, *(state.value for state in ThreadState))
 
         assert 1 == got
         assert [other.value for other in ThreadState if other is not state] == kept

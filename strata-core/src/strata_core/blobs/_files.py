@@ -125,17 +125,7 @@ def empty(folder: str, inside: int) -> None:
     """
     for _ in range(_PASSES):
         try:
-            with opened(folder, INNER_FOLDER, inside) as fd:
-                for name in os.listdir(fd):  # noqa: PTH208  # a descriptor has no path
-                    _remove(name, fd)
-                try:
-                    os.rmdir(folder, dir_fd=inside)
-                except OSError as error:
-                    if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
-                        raise
-                    sync(fd)
-                else:
-                    return
+            fd = os.open(folder, INNER_FOLDER, dir_fd=inside)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -144,6 +134,21 @@ def empty(folder: str, inside: int) -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(folder, dir_fd=inside)
             return
+        try:
+            for name in os.listdir(fd):  # noqa: PTH208  # a descriptor has no path
+                _remove(name, fd)
+            try:
+                os.rmdir(folder, dir_fd=inside)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+                sync(fd)
+            else:
+                return
+        finally:
+            os.close(fd)
 
 
 def _remove(name: str, inside: int) -> None:
@@ -152,6 +157,6 @@ def _remove(name: str, inside: int) -> None:
     except FileNotFoundError:  # finished and renamed, or deleted by another delete
         pass
     except (IsADirectoryError, PermissionError):  # which of the two a folder gives depends on the system
-        with opened(name, INNER_FOLDER, inside):
-            pass
+        if not stat.S_ISDIR(os.stat(name, dir_fd=inside, follow_symlinks=False).st_mode):
+            raise
         shutil.rmtree(name, dir_fd=inside)

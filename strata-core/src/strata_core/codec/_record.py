@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from strata_core._validation import check_metadata, check_moment, check_text, check_thread_id
@@ -58,19 +59,17 @@ def encode_envelope(checkpoint: Checkpoint) -> bytes:
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidInputError("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
     parts = [
-        ',"thread_id":', quote(check_thread_id(checkpoint.thread_id)),
+        ',"thread_id":', _quoted(check_thread_id(checkpoint.thread_id)),
         ',"status":"', _member(checkpoint.status, CheckpointStatus, "status"),
         '","created_at":"', _time(checkpoint.created_at, "created_at"), '"',
     ]  # fmt: skip
     if checkpoint.suspended_node is not None:
-        parts += ',"suspended_node":', _node(checkpoint.suspended_node, "suspended_node")
+        parts += ',"suspended_node":', _text(checkpoint.suspended_node, "suspended_node")
     if checkpoint.next_node is not None:
-        parts += ',"next_node":', _node(checkpoint.next_node, "next_node")
-    if checkpoint.metadata:
-        metadata = check_metadata(checkpoint.metadata)
-        parts += ',"metadata":{', ",".join([f"{quote(key)}:{quote(value)}" for key, value in metadata.items()]), "}"
-    else:
-        check_metadata(checkpoint.metadata)
+        parts += ',"next_node":', _text(checkpoint.next_node, "next_node")
+    if check_metadata(checkpoint.metadata):
+        pairs = [f"{_quoted(key)}:{_quoted(value)}" for key, value in checkpoint.metadata.items()]
+        parts += ',"metadata":{', ",".join(pairs), "}"
     if checkpoint.nested is not None:
         parts += ',"nested":', _nested(checkpoint.nested, checkpoint.thread_id)
     if checkpoint.decision is not None:
@@ -82,8 +81,13 @@ def encode_envelope(checkpoint: Checkpoint) -> bytes:
         parts += ',"wait":', dump_json(_wait_members(checkpoint.wait), "wait").decode()
     if checkpoint.graph is not None:
         graph = _instance(checkpoint.graph, GraphIdentity, "graph")
-        identity, version = check_text(graph.id, "graph.id"), check_text(graph.version, "graph.version")
-        parts += ',"graph":{"id":', quote(identity), ',"version":', quote(version), "}"
+        parts += (
+            ',"graph":{"id":',
+            _text(graph.id, "graph.id"),
+            ',"version":',
+            _text(graph.version, "graph.version"),
+            "}",
+        )
     if checkpoint.resumed_at is not None:
         parts += ',"resumed_at":"', _time(checkpoint.resumed_at, "resumed_at"), '"'
     parts.append("}")
@@ -96,7 +100,7 @@ def encode_record(checkpoint: Checkpoint) -> dict[str, Any]:
     Raises:
         InvalidInputError: A field breaks a rule; names it.
     """
-    members = load_json(b'{"schema_version":"' + PLAIN.encode() + b'"' + encode_envelope(checkpoint))
+    members: dict[str, Any] = load_json(b'{"schema_version":"' + PLAIN.encode() + b'"' + encode_envelope(checkpoint))
     check_json(_state(checkpoint.frozen_state))
     before = {key: members.pop(key) for key in _BEFORE_STATE if key in members}
     return before | {"frozen_state": checkpoint.frozen_state} | members
@@ -161,8 +165,13 @@ def _instance(value: object, kind: type[_T], argument: str) -> _T:
     return value
 
 
-def _node(value: object, argument: str) -> str:
-    return quote(check_text(value, argument))
+def _text(value: object, argument: str) -> str:
+    return _quoted(check_text(value, argument))
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return quote(text)
 
 
 def _time(value: datetime, argument: str) -> str:

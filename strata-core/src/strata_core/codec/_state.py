@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -16,12 +17,23 @@ from strata_core.codec._json import MAX_NESTING, dump_json, quote
 from strata_core.codec._record import PLAIN
 from strata_core.errors import InvalidInputError
 
-__all__ = ["Body", "Snapshot", "Value", "compose_delta", "compose_whole", "digest_of", "plain_body", "take_snapshot"]
+__all__ = [
+    "Body",
+    "Snapshot",
+    "Value",
+    "compose_delta",
+    "compose_whole",
+    "digest_of",
+    "plain_body",
+    "take_snapshot",
+]
 
 KEPT_TEXT: Final = 2048
 """Longer texts are remembered by a hash: what a cache costs must not grow with the states."""
 KEPT_OBJECT: Final = 256
 """From this length on a str is worth comparing by identity before encoding it again."""
+_VALUE_COST: Final = 300
+"""Bytes, roughly, of the objects around a remembered value."""
 
 
 @attrs.define(eq=False)
@@ -29,25 +41,47 @@ class Value:
     """One top-level value of a state.
 
     Attributes:
-        text: Its JSON text; None once it is only remembered and long.
-        source: The str object it was made from, when that is long: the very same object need not be encoded again.
-        mark: Tells whether two texts are equal: the text itself, or a hash of a long one.
+        member: It with its key as JSON text, ``"key":value``, with null for an offloaded value; None once it is only
+            remembered and long.
+        mark: Equal for equal values of a key: `member` itself, or a hash of a long text.
+        source: The str that it was made from, when that is long: the very same object need not be encoded again.
+        content: The bytes of the blob, while it may have to be sent.
         digest: Of the blob, when the value is offloaded.
     """
 
-    text: bytes | None
-    source: str | None
+    member: bytes | None
     mark: bytes
-    digest: str | None
+    source: str | None = None
+    content: bytes | None = None
+    digest: str | None = None
 
-    def json_text(self) -> bytes:
-        """Return the JSON text, made again from the immutable source if need be."""
-        if self.text is not None:
-            return self.text
-        return dump_json(self.source)
+    def blob(self) -> bytes:
+        """Return the bytes of the blob, made again from the immutable source if need be."""
+        return self.content if self.content is not None else dump_json(self.source)
 
 
-Snapshot = dict[str, Value]
+@attrs.define(eq=False)
+class Snapshot:
+    """A state as it was at one moment.
+
+    Attributes:
+        values: Its top-level values, in the state's own order.
+        cost: What remembering them takes, in bytes, roughly.
+        has_long: Whether there is something that need not be remembered.
+    """
+
+    values: dict[str, Value]
+    cost: int
+    has_long: bool
+
+    def shrink(self) -> None:
+        """Drop the long texts; their marks and sources stay."""
+        if self.has_long:
+            for key, value in self.values.items():
+                if value.content is not None or value.mark is not value.member:
+                    member = value.member if value.digest is not None else None
+                    self.values[key] = Value(member, value.mark, value.source, None, value.digest)
+            self.has_long = False
 
 
 @attrs.define(eq=False)
@@ -67,6 +101,9 @@ class Body:
     digests: Mapping[str, Value]
 
 
+_NO_DIGESTS: Final[Mapping[str, Value]] = {}
+
+
 def digest_of(content: bytes) -> str:
     """Return the name of a blob: ``sha256:`` and 64 hex digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
@@ -84,30 +121,40 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
     Raises:
         InvalidInputError: The state has no exact JSON form; names the path.
     """
-    if type(state) is not dict:
-        raise InvalidInputError("frozen_state", f"must be a dict (a JSON object), not {type(state).__name__}")
-    snapshot: Snapshot = {}
-    for key, item in state.items():
-        if type(key) is not str:
-            raise InvalidInputError("state", f"key {key!r} is a {type(key).__name__}, not a str")
+    values: dict[str, Value] = {}
+    known = before.values if before is not None else values
+    cost = _VALUE_COST
+    has_long = False
+    for key, item in _checked(state).items():
+        source = None
         if type(item) is str and len(item) >= KEPT_OBJECT:
-            old = before.get(key) if before is not None else None
+            old = known.get(key)
             if old is not None and old.source is item:
-                snapshot[key] = old
+                values[key] = old
+                cost += _VALUE_COST + len(item)
+                has_long = has_long or old.content is not None
                 continue
             source = item
-        else:
-            source = None
-        text = dump_json(item, f"state.{key}", nesting=MAX_NESTING - 1)
+            cost += len(item)
+        name = _member_name(key) if type(key) is str else _refuse_key(key)
+        try:
+            text = dump_json(item, nesting=MAX_NESTING - 1)
+        except InvalidInputError:
+            dump_json(item, f"state.{key}", nesting=MAX_NESTING - 1)  # raises again, with the path
+            raise
         if threshold is not None and len(text) >= threshold:
             digest = digest_of(text)
-            snapshot[key] = Value(text, source, digest.encode(), digest)
+            values[key] = Value(name + b"null", digest.encode(), source, text, digest)
+            has_long = True
         elif len(text) <= KEPT_TEXT:
-            snapshot[key] = Value(text, source, text, None)
+            member = name + text
+            values[key] = Value(member, member, source)
+            cost += len(member)
         else:
-            snapshot[key] = Value(text, source, hashlib.blake2b(text, digest_size=32).digest(), None)
-    _join(snapshot)  # a key with a lone surrogate is refused here, before anything is written
-    return snapshot
+            values[key] = Value(name + text, hashlib.blake2b(text, digest_size=32).digest(), source)
+            has_long = True
+        cost += _VALUE_COST
+    return Snapshot(values, cost, has_long)
 
 
 def plain_body(state: object) -> Body:
@@ -116,18 +163,16 @@ def plain_body(state: object) -> Body:
     Raises:
         InvalidInputError: As `take_snapshot`.
     """
-    if type(state) is not dict:
-        raise InvalidInputError("frozen_state", f"must be a dict (a JSON object), not {type(state).__name__}")
-    return Body(PLAIN, True, dump_json(state), {})
+    return Body(PLAIN, True, dump_json(_checked(state)), _NO_DIGESTS)
 
 
 def compose_whole(snapshot: Snapshot) -> Body:
     """Return the body of a whole row."""
-    text = _join(snapshot)
-    digests = {value.digest: value for value in snapshot.values() if value.digest is not None}
+    text = _object(snapshot.values)
+    digests = _digests(snapshot.values)
     if not digests:
         return Body(PLAIN, True, text, digests)
-    return Body("1.9.0", True, b'{"whole":' + text + b',"blobs":' + _references(snapshot) + b"}", digests)
+    return Body("1.9.0", True, b'{"whole":' + text + b',"blobs":' + _references(snapshot.values) + b"}", digests)
 
 
 def compose_delta(snapshot: Snapshot, base: Snapshot, sequence: int) -> Body | None:
@@ -138,35 +183,57 @@ def compose_delta(snapshot: Snapshot, base: Snapshot, sequence: int) -> Body | N
         base: The state of the row before.
         sequence: The sequence of the row before.
     """
-    order = [key for key in base if key in snapshot]
-    order += [key for key in snapshot if key not in base]
-    if order != list(snapshot):
-        return None
+    new, old = snapshot.values, base.values
+    gone: list[str] = []
+    if list(new) != list(old):
+        gone = [key for key in old if key not in new]
+        order = [key for key in old if key in new] + [key for key in new if key not in old]
+        if order != list(new):
+            return None
     changed = {
         key: value
-        for key, value in snapshot.items()
-        if (old := base.get(key)) is not value and (old is None or old.mark != value.mark)
+        for key, value in new.items()
+        if (was := old.get(key)) is not value and (was is None or was.mark != value.mark)
     }
-    unset = b",".join([quote(key).encode() for key in base if key not in snapshot])
-    text = b'{"base":%d,"set":%b,"unset":[%b]' % (sequence, _join(changed), unset)
-    digests = {value.digest: value for value in changed.values() if value.digest is not None}
+    unset = b",".join([quote(key).encode() for key in gone])
+    text = b'{"base":%d,"set":%b,"unset":[%b]' % (sequence, _object(changed), unset)
+    digests = _digests(changed)
     if not digests:
         return Body("1.8.0", False, text + b"}", digests)
     return Body("1.9.0", False, text + b',"blobs":' + _references(changed) + b"}", digests)
 
 
-def _join(values: Snapshot) -> bytes:
+def _checked(state: object) -> dict[str, object]:
+    if type(state) is not dict:
+        raise InvalidInputError("frozen_state", f"must be a dict (a JSON object), not {type(state).__name__}")
+    return state
+
+
+def _refuse_key(key: object) -> bytes:
+    raise InvalidInputError("state", f"key {key!r} is a {type(key).__name__}, not a str")
+
+
+@lru_cache(maxsize=4096)
+def _member_name(key: str) -> bytes:
     try:
-        return b"{%b}" % b",".join(
-            [
-                b"%b:%b" % (quote(key).encode(), b"null" if value.digest is not None else value.json_text())
-                for key, value in values.items()
-            ]
-        )
+        return quote(key).encode() + b":"
     except UnicodeEncodeError:
-        raise InvalidInputError("state", "a key contains a lone surrogate") from None
+        raise InvalidInputError("state", f"key {key!r} contains a lone surrogate") from None
 
 
-def _references(values: Snapshot) -> bytes:
-    references = [f'{quote(key)}:"{value.digest}"' for key, value in values.items() if value.digest is not None]
-    return "{{{}}}".format(",".join(references)).encode()
+def _object(values: Mapping[str, Value]) -> bytes:
+    members = [
+        value.member if value.member is not None else _member_name(key) + dump_json(value.source)
+        for key, value in values.items()
+    ]
+    return b"{%b}" % b",".join(members)
+
+
+def _digests(values: Mapping[str, Value]) -> Mapping[str, Value]:
+    return {value.digest: value for value in values.values() if value.digest is not None}
+
+
+def _references(values: Mapping[str, Value]) -> bytes:
+    return b"{%b}" % b",".join(
+        [b'%b"%b"' % (_member_name(key), value.mark) for key, value in values.items() if value.digest is not None]
+    )

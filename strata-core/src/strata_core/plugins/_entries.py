@@ -98,9 +98,10 @@ def scan(found: Iterable[Distribution] | None = None) -> tuple[Sequence[Entry], 
         if _PREFIX not in text:  # most distributions; nothing of them is parsed
             continue
         name, version = _identity(distribution)
-        if _canonical(name) in seen:
+        if name and _canonical(name) in seen:
             continue
         seen.add(_canonical(name))
+        name = name or "a distribution without a name"
         try:
             entries += _entries(distribution, name, version)
         except Exception as error:  # noqa: BLE001  # one damaged distribution must not hide the others
@@ -131,9 +132,9 @@ def _text(distribution: Distribution) -> str:
 def _identity(distribution: Distribution) -> tuple[str, str]:
     try:
         metadata = distribution.metadata
-        return metadata["Name"] or "a distribution without a name", metadata["Version"] or ""
+        return metadata["Name"] or "", metadata["Version"] or ""
     except Exception:  # noqa: BLE001  # no metadata file: the entry points still say what there is
-        return "a distribution without metadata", ""
+        return "", ""
 
 
 def _canonical(name: str) -> str:

@@ -22,19 +22,19 @@ from strata_core.hookspecs import (
 )
 from strata_core.plugins._entries import Entry
 
-__all__ = ["Plugin", "Provider"]
+__all__ = ["HOOKS", "Plugin", "Provider", "describe", "import_target"]
 
 Provider = StoreProvider | QueryProvider | RetentionProvider | BlobProvider | WrapperProvider
 P = TypeVar("P", bound=Provider)
 
-HOOKS: Final[dict[type[Provider], str]] = {
+HOOKS: Final[dict[type[Any], str]] = {
     StoreProvider: "strata_checkpoint_store",
     QueryProvider: "strata_checkpoint_query",
     RetentionProvider: "strata_checkpoint_retention",
     BlobProvider: "strata_blob_store",
     WrapperProvider: "strata_wrap_checkpoint_store",
 }
-_FACTORIES: Final[dict[type[Provider], str]] = {
+_FACTORIES: Final[dict[type[Any], str]] = {
     StoreProvider: "open",
     QueryProvider: "bind",
     RetentionProvider: "bind",
@@ -75,7 +75,7 @@ class Plugin:
         self.target = target
         self.label = str(entry) if entry is not None else f"plugin {_name_of(target)}"
         self.distributions = () if entry is None else (entry.source,)
-        self._answers: dict[type[Provider], Sequence[Any]] = {}
+        self._answers: dict[type[Any], Sequence[Any]] = {}
         self._manager = _Manager(PROJECT_NAME)
         self._manager.add_hookspecs(hookspecs)
         try:
@@ -83,21 +83,6 @@ class Plugin:
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
             raise self.error(f"does not fit the hooks: {error}") from error
-
-    @classmethod
-    def load(cls, entry: Entry) -> Plugin:
-        """Import and register what an entry point names.
-
-        Raises:
-            PluginError: It cannot be imported, for whatever reason, or does not fit.
-        """
-        try:
-            target = entry.point.load()
-        except (Exception, SystemExit) as error:
-            raise PluginError(
-                f"{entry} cannot be imported: {describe(error)}", distributions=(entry.source,)
-            ) from error
-        return cls(target, entry)
 
     def error(self, problem: str) -> PluginError:
         """Return an error that names this plugin."""
@@ -120,7 +105,7 @@ class Plugin:
             self._answers[kind] = tuple(answers)
         return self._answers[kind]
 
-    def _check(self, answer: object, kind: type[Provider]) -> None:
+    def _check(self, answer: object, kind: type[P]) -> None:
         hook = HOOKS[kind]
         if not isinstance(answer, kind):
             if isinstance(answer, Coroutine):
@@ -143,6 +128,18 @@ class Plugin:
                 raise self.error(f"returns a {kind.__name__} from {hook} with bad schemes {answer.schemes!r}")
         if isinstance(answer, StoreProvider) and not isinstance(answer.options_class, type | None):
             raise self.error(f"returns a {kind.__name__} from {hook} whose options_class is no class")
+
+
+def import_target(entry: Entry) -> object:
+    """Import what an entry point names.
+
+    Raises:
+        PluginError: It cannot be imported, for whatever reason.
+    """
+    try:
+        return entry.point.load()
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{entry} cannot be imported: {describe(error)}", distributions=(entry.source,)) from error
 
 
 def describe(error: BaseException) -> str:

@@ -10,7 +10,7 @@ import attrs
 from strata_core.errors import PluginError
 from strata_core.hookspecs import BlobProvider, QueryProvider, RetentionProvider, StoreProvider, WrapperProvider
 from strata_core.plugins._entries import DISABLE_VARIABLE, Entry, PluginKind, Unreadable, disabled_names, scan
-from strata_core.plugins._plugin import HOOKS, Plugin
+from strata_core.plugins._plugin import HOOKS, Plugin, import_target
 
 __all__ = ["PluginSet", "StoreParts"]
 
@@ -117,8 +117,10 @@ class PluginSet:
         Raises:
             PluginError: It is broken.
         """
-        plugin = Plugin.load(entry)
-        return self._loaded.setdefault(id(plugin.target), plugin)
+        target = import_target(entry)
+        if id(target) not in self._loaded:
+            self._loaded[id(target)] = Plugin(target, entry)
+        return self._loaded[id(target)]
 
     def offered(self, entry: Entry, plugin: Plugin) -> StoreProvider | BlobProvider | WrapperProvider:
         """Return what the plugin offers under its entry point's name.
@@ -169,6 +171,9 @@ class PluginSet:
         damaged = [found for found in unreadable if kind in found.kinds]
         if damaged:
             problem += "; damaged: " + ", ".join(f"{found.source} ({found.problem})" for found in damaged)
+        other = (PluginKind.BLOBS, name)
+        if kind is PluginKind.STORE and (other in _PUBLISHED or other in {(it.kind, it.name) for it in entries}):
+            problem += f"; {name!r} is a blob store: give it as Offload(blobs=...)"
         if (kind, name) in _PUBLISHED:
             problem += f"; install {_PUBLISHED[kind, name]}"
         raise PluginError(problem, distributions=[found.source for found in damaged])

@@ -6,12 +6,10 @@ from collections import OrderedDict
 
 import attrs
 
-from strata_core.codec._state import Snapshot, Value
+from strata_core.codec._state import Snapshot
 from strata_core.options import Deltas
 
 __all__ = ["Cache", "Memory"]
-
-_VALUE_COST = 200  # bytes, roughly, of the objects around a remembered value
 
 
 @attrs.define(eq=False)
@@ -25,14 +23,12 @@ class Memory:
         write_id: Of the row.
         since_whole: How many rows ago the last whole one was.
         snapshot: The state of the row.
-        cost: What remembering takes, in bytes, roughly.
     """
 
     sequence: int
     write_id: bytes
     since_whole: int
     snapshot: Snapshot
-    cost: int = 0
 
 
 class Cache:
@@ -49,20 +45,16 @@ class Cache:
     def forget(self, thread_id: str) -> None:
         memory = self._memories.pop(thread_id, None)
         if memory is not None:
-            self._cost -= memory.cost
+            self._cost -= memory.snapshot.cost
 
     def keep(self, thread_id: str, sequence: int, write_id: bytes, since_whole: int, snapshot: Snapshot) -> None:
-        """Remember a row; long texts are dropped from the snapshot, their marks stay."""
+        """Remember a row; the long texts of its snapshot are dropped."""
         self.forget(thread_id)
-        cost = _VALUE_COST
-        for key, value in snapshot.items():
-            if value.text is not None and value.text is not value.mark:
-                snapshot[key] = value = Value(None, value.source, value.mark, value.digest)
-            cost += _VALUE_COST + len(value.mark) + (len(value.source) if value.source is not None else 0)
-        if cost > self._limits.cached_bytes:  # it would only push out all others
+        if snapshot.cost > self._limits.cached_bytes:  # it would only push out all others
             return
-        self._memories[thread_id] = Memory(sequence, write_id, since_whole, snapshot, cost)
-        self._cost += cost
+        snapshot.shrink()
+        self._memories[thread_id] = Memory(sequence, write_id, since_whole, snapshot)
+        self._cost += snapshot.cost
         while len(self._memories) > self._limits.cached_threads or self._cost > self._limits.cached_bytes:
             _, oldest = self._memories.popitem(last=False)
-            self._cost -= oldest.cost
+            self._cost -= oldest.snapshot.cost

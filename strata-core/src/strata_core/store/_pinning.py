@@ -90,4 +90,4 @@ class Pinner:
 
     async def _put(self, thread_id: str, blobs: Mapping[str, Value]) -> None:
         for digest, value in blobs.items():
-            await self._external.put(thread_id, digest, value.json_text())
+            await self._external.put(thread_id, digest, value.blob())

@@ -171,14 +171,14 @@ class Saver:
         depends = not body.is_whole
         blobs = body.digests
         if blobs and memory is not None:
-            known = {value.digest for value in memory.snapshot.values()}
+            known = {value.digest for value in memory.snapshot.values.values()}
             blobs = {digest: value for digest, value in blobs.items() if digest not in known}
             depends = depends or len(blobs) < len(body.digests)
         if depends and memory is not None:
             commit.after, commit.after_id = memory.sequence, memory.write_id
         if self._pinner is None:
             if blobs:
-                commit.blobs = [(digest, value.json_text()) for digest, value in blobs.items()]
+                commit.blobs = [(digest, value.blob()) for digest, value in blobs.items()]
         elif blobs:
             return await self._pinner.send(commit, blobs), depends
         return await self._link.submit(commit), depends

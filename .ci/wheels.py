@@ -1,0 +1,119 @@
+"""Builds every distribution, installs each alone from the wheels as a user does, and uses it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+USES = {
+    "strata-host": [["strata", "--help"], ["strata", "plugins"]],
+    "strata-conformance": [["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_memory.py"]],
+}
+"""What to do with a distribution that is installed alone."""
+TOGETHER = ["strata-conformance", "strata-sqlite", "strata-host"]
+TOGETHER_USES = [
+    ["strata", "plugins"],
+    ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_memory.py", "test_sqlite.py"],
+]
+SUITE = '''"""A store against the suite, as its author runs it."""
+
+import functools
+import uuid
+
+import pytest
+import strata_core
+from strata_conformance import CheckpointStoreTests, LeaseTests, QueryTests, RetentionTests
+
+
+class Storage:
+    @pytest.fixture
+    def open_store(self, tmp_path, clock):
+        return functools.partial(strata_core.open_store, {url}, clock=clock)
+
+
+class TestStore(Storage, CheckpointStoreTests):
+    pass
+
+
+class TestLeases(Storage, LeaseTests):
+    pass
+
+
+class TestQuery(Storage, QueryTests):
+    pass
+
+
+class TestRetention(Storage, RetentionTests):
+    pass
+'''
+CHECK = """import importlib, importlib.metadata as metadata, importlib.resources as resources
+module = importlib.import_module({module!r})
+distribution = metadata.distribution({name!r})
+assert {version!r} == distribution.version, distribution.version
+assert "site-packages" in module.__file__, module.__file__
+assert (resources.files(module) / "py.typed").is_file(), "no py.typed"
+assert any(path.name == "LICENSE" for path in distribution.files), "no LICENSE"
+"""
+
+
+def run(*command: str | Path, folder: Path) -> None:
+    """Run a command, shown, in an environment that knows nothing of the checkout."""
+    print("+", *[str(part).partition("\n")[0] for part in command], flush=True)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    subprocess.run([str(part) for part in command], cwd=folder, env=environment, check=True)
+
+
+def distributions() -> dict[str, tuple[Path, str]]:
+    """Return name to folder and version of every distribution."""
+    found = {}
+    for pyproject in sorted(ROOT.glob("*/pyproject.toml")):
+        project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+        found[project["name"]] = (pyproject.parent, project["version"])
+    return found
+
+
+def install(folder: Path, wheels: Path, *requirements: str) -> Path:
+    """Make a fresh environment in `folder`, install with pip, check it, and return its `bin`."""
+    venv.create(folder, clear=True)  # without a pip of its own, which takes longer than all the rest
+    pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python")
+    run(*pip, "install", "--quiet", "--find-links", wheels, *requirements, folder=folder)
+    run(*pip, "check", folder=folder)
+    return folder / "bin"
+
+
+def main(folder: Path) -> int:
+    """Build into and install below `folder`; return an exit code."""
+    shutil.rmtree(folder, ignore_errors=True)
+    wheels = folder / "wheels"
+    wheels.mkdir(parents=True)
+    found = distributions()
+    for path, _ in found.values():
+        # A source distribution first, and the wheel from that: so both are complete.
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", wheels, path, folder=folder)
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "test_memory.py").write_text(SUITE.format(url='f"memory://{uuid.uuid4().hex}"'), encoding="utf-8")
+    (elsewhere / "test_sqlite.py").write_text(SUITE.format(url='str(tmp_path / "threads.db")'), encoding="utf-8")
+    for name, (path, version) in found.items():
+        bin_folder = install(folder / name, wheels, f"{name}=={version}")
+        module = next(iter((path / "src").glob("*/__init__.py"))).parent.name
+        check = CHECK.format(module=module, name=name, version=version)
+        run(bin_folder / "python", "-c", check, folder=elsewhere)
+        for command, *arguments in USES.get(name, []):
+            run(bin_folder / command, *arguments, folder=elsewhere)
+    pins = [f"{name}=={found[name][1]}" for name in TOGETHER]
+    bin_folder = install(folder / "together", wheels, *pins)
+    for command, *arguments in TOGETHER_USES:
+        run(bin_folder / command, *arguments, folder=elsewhere)
+    print(f"{len(found)} distributions: each installs alone, is complete and works")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,32 @@
+"""Typed state graphs: build, compile, run, stop for a person, resume."""
+
+from strata_core.graph._builder import StateGraph
+from strata_core.graph._cancellation import CancellationToken
+from strata_core.graph._compiled import CompiledGraph
+from strata_core.graph._context import NodeContext
+from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._problems import GraphProblem, ProblemCode
+from strata_core.graph._results import Cancelled, CancelReason, Completed, Failed, FailureCode, Interrupted, RunResult
+from strata_core.graph._retry import RetryPolicy
+from strata_core.graph._signals import HumanSignal
+from strata_core.graph._strict import strict_converter
+
+__all__ = [
+    "CancelReason",
+    "CancellationToken",
+    "Cancelled",
+    "CheckpointPolicy",
+    "CompiledGraph",
+    "Completed",
+    "Failed",
+    "FailureCode",
+    "GraphProblem",
+    "HumanSignal",
+    "Interrupted",
+    "NodeContext",
+    "ProblemCode",
+    "RetryPolicy",
+    "RunResult",
+    "StateGraph",
+    "strict_converter",
+]

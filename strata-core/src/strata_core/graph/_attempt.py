@@ -1,0 +1,165 @@
+"""One visit to a node: its attempts, until one returns a state or none is left."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from strata_core.graph._context import NodeContext, visit_key
+from strata_core.graph._copying import isolate
+from strata_core.graph._handlers import Handler
+from strata_core.graph._nodes import Node, Router
+from strata_core.graph._stop import StoppedError
+
+if TYPE_CHECKING:
+    from strata_core.graph._run import Run
+
+__all__ = ["NodeFailedError", "NodeReturnError", "RoutingError", "choose_way", "visit"]
+
+S = TypeVar("S")
+
+_log: Final = logging.getLogger("strata_core.graph")
+
+
+class NodeFailedError(Exception):
+    """A node has failed for good; `cause` is the error of its last attempt."""
+
+    def __init__(self, cause: Exception, attempts: int) -> None:
+        super().__init__()
+        self.cause = cause
+        self.attempts = attempts
+
+
+class NodeReturnError(TypeError):
+    """A node returned something that is no state of its graph."""
+
+
+class NodeCancelledError(RuntimeError):
+    """A node was cancelled by something it awaited, while nobody cancelled the run."""
+
+
+class RoutingError(Exception):
+    """A router failed, or named a node that is none of its targets."""
+
+
+async def visit(run: Run[S], node: Node) -> S:
+    """Run a node until an attempt returns a state.
+
+    Raises:
+        NodeFailedError: No attempt is left.
+        StoppedError: The run has to stop.
+    """
+    failures = 0
+    while True:
+        error: Exception
+        try:
+            return await _attempt(run, node, failures + 1)
+        except StoppedError:
+            raise
+        except Exception as caught:  # noqa: BLE001  # a node is a user's code: whatever it raises is its failure
+            error = caught
+        except asyncio.CancelledError:
+            if run.stop.cancelled_from_outside:
+                raise
+            error = NodeCancelledError("something that the node awaited was cancelled")
+        failures += 1
+        retry = node.retry
+        if retry is None:
+            raise NodeFailedError(error, failures)
+        try:
+            again = retry.wants(failures, error)
+        except Exception as caught:  # noqa: BLE001  # retry_on is a user's code as well
+            raise NodeFailedError(caught, failures) from error
+        if not again:
+            raise NodeFailedError(error, failures)
+        _log.info(
+            "thread %r: attempt %d of node %r failed: %s", run.thread_id, failures, node.name, type(error).__name__
+        )
+        if run.stop.check() is None and (delay := retry.delay(failures)) > 0:
+            await run.stop.guard(run.clock.sleep(delay))
+        if run.stop.check() is not None:
+            raise StoppedError
+
+
+async def _attempt(run: Run[S], node: Node, number: int) -> S:
+    state = isolate(run.state)
+    handler = node.handler
+    run.attempt = number
+    if node.blocking:
+        result = await _in_thread(handler, state, context(run, node) if handler.wants_context else None)
+    else:
+        result = handler.call(state, context(run, node)) if handler.wants_context else handler.call(state)
+        if handler.is_async:
+            result = await run.stop.guard(result)
+    if type(result) is not run.state_class:
+        if hasattr(result, "__await__"):
+            result = await run.stop.guard(result)
+        if not isinstance(result, run.state_class):
+            raise NodeReturnError(
+                f"node {node.name!r} returned {type(result).__name__}, not {run.state_class.__name__}; "
+                "a node returns the next state"
+            )
+    return cast("S", result)
+
+
+async def _in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None) -> Any:
+    """Run a blocking handler in a thread, with the caller's context variables."""
+
+    def call() -> tuple[Any, BaseException | None]:
+        # The error travels as a value: a future refuses a StopIteration.
+        try:
+            return (handler.call(state) if ctx is None else handler.call(state, ctx)), None
+        except Exception as error:  # noqa: BLE001  # raised again below
+            return None, error
+
+    copied: Callable[..., tuple[Any, BaseException | None]] = contextvars.copy_context().run
+    result, error = await asyncio.get_running_loop().run_in_executor(None, copied, call)
+    if error is not None:
+        raise error
+    return result
+
+
+async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
+    """Ask a router where a node goes on.
+
+    Raises:
+        RoutingError: It failed, or named a node that is none of its targets.
+        StoppedError: The run has to stop.
+    """
+    handler = router.handler
+    try:
+        given = isolate(state)
+        name = handler.call(given, context(run, node)) if handler.wants_context else handler.call(given)
+        if handler.is_async or hasattr(name, "__await__"):
+            name = await run.stop.guard(name)
+    except StoppedError:
+        raise
+    except Exception as error:
+        raise RoutingError(f"the router of node {node.name!r} failed") from error
+    except asyncio.CancelledError as error:
+        if run.stop.cancelled_from_outside:
+            raise
+        raise RoutingError(f"the router of node {node.name!r} failed") from error
+    target = router.targets.get(name) if isinstance(name, str) else None
+    if target is None:
+        raise RoutingError(
+            f"the router of node {node.name!r} named {name!r}; its targets are {', '.join(router.targets)}"
+        )
+    return target
+
+
+def context(run: Run[S], node: Node) -> NodeContext[S]:
+    """Return what a node is told besides the state."""
+    journal = run.journal
+    return NodeContext(
+        run.thread_id,
+        node.name,
+        run.attempt,
+        run.shown_decision,
+        run.shown_metadata,
+        run.stop.token,
+        visit_key(run.thread_id, node.name, journal.anchor, journal.step),
+    )

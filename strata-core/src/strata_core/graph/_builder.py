@@ -1,0 +1,201 @@
+"""Building a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import timedelta
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from strata_core._validation import check_owner, check_thread_id, check_ttl
+from strata_core.clock import SYSTEM_CLOCK, Clock
+from strata_core.errors import GraphValidationError, InvalidInputError
+from strata_core.graph._compiled import CompiledGraph
+from strata_core.graph._context import NodeContext
+from strata_core.graph._drafts import BoundaryDraft, Draft, EdgeDraft, NodeDraft, RouteDraft
+from strata_core.graph._handlers import inspect_handler
+from strata_core.graph._nodes import Boundary, Node, Router
+from strata_core.graph._plan import Plan
+from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._problems import GraphProblem, ProblemCode
+from strata_core.graph._retry import RetryPolicy
+from strata_core.graph._state import StateCodec, state_class
+from strata_core.graph._types import unsupported_types
+from strata_core.graph._validate import find_problems
+from strata_core.records import GraphIdentity
+
+__all__ = ["StateGraph"]
+
+S = TypeVar("S")
+
+_LEASE_TTL: Final = timedelta(seconds=30)
+
+
+class _Converter(Protocol):
+    """What a cattrs converter offers to the engine."""
+
+    def structure(self, obj: Any, cl: Any) -> Any: ...
+
+    def unstructure(self, obj: Any, unstructure_as: Any = None) -> Any: ...
+
+
+class StateGraph(Generic[S]):
+    """Builds a graph whose nodes pass on one typed state.
+
+    Every method returns the builder, so that calls chain.  Nothing is checked before `compile`, which reports all
+    problems at once.
+
+    Args:
+        state_type: An attrs class, a dataclass, a `TypedDict`, ``dict``, or ``dict[str, X]``: what becomes a JSON
+            object.
+        converter: A cattrs converter that turns states into JSON values and back; None for the strict one (see
+            `strict_converter`).
+
+    Raises:
+        InvalidInputError: `state_type` is none of these.
+    """
+
+    def __init__(self, state_type: type[S], *, converter: _Converter | None = None) -> None:
+        state_class(state_type)
+        self._state_type: Any = state_type
+        self._converter = converter
+        self._draft = Draft()
+
+    def add_node(
+        self,
+        name: str,
+        handler: Callable[[S], S | Awaitable[S]] | Callable[[S, NodeContext[S]], S | Awaitable[S]],
+        *,
+        retry: RetryPolicy | None = None,
+        fallback: str | None = None,
+        blocking: bool = False,
+    ) -> StateGraph[S]:
+        """Add a node.
+
+        Args:
+            name: Its name, under the rules of a thread ID.
+            handler: ``def`` or ``async def``, of ``(state)`` or ``(state, ctx)``; returns the next state.  A context
+                is passed when it has two required positional parameters.  A ``def`` handler runs on the event loop.
+            retry: When it is tried again; None for never.
+            fallback: The node that takes over from the last committed state when the attempts are used up.
+            blocking: Run a ``def`` handler in a thread, because it blocks.  A thread cannot be interrupted: a token
+                or a deadline takes effect when the handler returns, unless that looks at ``ctx.cancellation``.
+        """
+        self._draft.nodes.append(NodeDraft(name, handler, retry, fallback, blocking))
+        return self
+
+    def add_edge(self, source: str, target: str) -> StateGraph[S]:
+        """Let `source` go on at `target`.  A node without a way on is an end of the graph."""
+        self._draft.edges.append(EdgeDraft(source, target))
+        return self
+
+    def add_conditional_edge(
+        self,
+        source: str,
+        router: Callable[[S], str | Awaitable[str]] | Callable[[S, NodeContext[S]], str | Awaitable[str]],
+        targets: Collection[str],
+    ) -> StateGraph[S]:
+        """Let a function decide where `source` goes on.
+
+        Choosing the way is part of the node's step: when the router fails, the node has not committed.
+
+        Args:
+            source: The node that is left.
+            router: ``def`` or ``async def``, of ``(state)`` or ``(state, ctx)``; returns a name in `targets`.
+            targets: All the nodes it may name.
+        """
+        names = tuple(targets) if isinstance(targets, Collection) and not isinstance(targets, str) else (targets,)
+        self._draft.routes.append(RouteDraft(source, router, names))
+        return self
+
+    def add_interrupt_boundary(self, node: str, *, on_reject: str | None = None) -> StateGraph[S]:
+        """Stop after `node` until a person answers.
+
+        Args:
+            node: The node whose work the person reviews.
+            on_reject: Where a rejection goes on; None for where an approval does.
+        """
+        self._draft.boundaries.append(BoundaryDraft(node, on_reject))
+        return self
+
+    def set_entry(self, name: str) -> StateGraph[S]:
+        """Let runs begin at `name` instead of the first node added."""
+        self._draft.entries.append(name)
+        return self
+
+    def compile(
+        self,
+        *,
+        identity: GraphIdentity | None = None,
+        checkpointing: CheckpointPolicy = CheckpointPolicy.BOUNDARIES,
+        upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None = None,
+        lease_ttl: timedelta = _LEASE_TTL,
+        owner: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> CompiledGraph[S]:
+        """Check the graph and return it ready to run; the builder can be used on.
+
+        Args:
+            identity: Stamped on every checkpoint.  A thread of another graph ID is refused.
+            checkpointing: When runs write checkpoints.
+            upcast: Turns the saved JSON state of another version of this graph (its second argument) into one of this
+                version; called before a thread of that version is resumed.
+            lease_ttl: How long a lease of `CheckpointPolicy.EVERY_NODE` lives; renewed at a third of that.
+            owner: The name under which leases are taken, for people; None for the host and process.
+            clock: Tells the time and waits.
+
+        Raises:
+            GraphValidationError: The graph is not valid; `problems` holds every problem.
+            InvalidInputError: An argument breaks a rule.
+        """
+        if identity is not None:
+            if not isinstance(identity, GraphIdentity):
+                raise InvalidInputError("identity", f"must be a GraphIdentity, not {type(identity).__name__}")
+            check_thread_id(identity.id, "identity.id")
+            check_thread_id(identity.version, "identity.version")
+        if not isinstance(checkpointing, CheckpointPolicy):
+            raise InvalidInputError("checkpointing", f"must be a CheckpointPolicy, not {checkpointing!r}")
+        if upcast is not None and not callable(upcast):
+            raise InvalidInputError("upcast", f"must be a function of (state, version), not {upcast!r}")
+        check_ttl(lease_ttl, "lease_ttl")
+        if owner is not None:
+            check_owner(owner)
+        problems = find_problems(self._draft)
+        if self._converter is None:
+            problems += [
+                GraphProblem(ProblemCode.UNSUPPORTED_TYPE, None, f"{path}: {problem}")
+                for path, problem in unsupported_types(self._state_type)
+            ]
+        if problems:
+            raise GraphValidationError(problems)
+        entry, nodes = _link(self._draft)
+        plan: Plan[S] = Plan(
+            nodes=nodes,
+            entry=entry,
+            codec=StateCodec(self._state_type, self._converter),
+            identity=identity,
+            checkpointing=checkpointing,
+            upcast=upcast,
+            lease_ttl=lease_ttl,
+            owner=owner,
+            clock=clock,
+        )
+        return CompiledGraph(plan)
+
+
+def _link(draft: Draft) -> tuple[Node, dict[str, Node]]:
+    nodes = {
+        node.name: Node(node.name, inspect_handler(node.handler), bool(node.blocking), node.retry)
+        for node in draft.nodes
+    }
+    for node in draft.nodes:
+        if node.fallback is not None:
+            nodes[node.name].fallback = nodes[node.fallback]
+    for edge in draft.edges:
+        nodes[edge.source].next = nodes[edge.target]
+    for route in draft.routes:
+        targets = {name: nodes[name] for name in route.targets}
+        nodes[route.source].router = Router(inspect_handler(route.router), targets)
+    for boundary in draft.boundaries:
+        on_reject = None if boundary.on_reject is None else nodes[boundary.on_reject]
+        nodes[boundary.node].boundary = Boundary(on_reject)
+    return nodes[draft.entries[0] if draft.entries else draft.nodes[0].name], nodes

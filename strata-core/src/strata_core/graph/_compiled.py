@@ -1,0 +1,319 @@
+"""A compiled graph: what runs, resumes and ends threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from strata_core._validation import check_thread_id
+from strata_core.codec import check_json
+from strata_core.errors import InvalidInputError
+from strata_core.graph._cancellation import CancellationToken
+from strata_core.graph._copying import isolate
+from strata_core.graph._end import end_thread
+from strata_core.graph._inputs import check_cancellation, check_deadline, check_store
+from strata_core.graph._journal import (
+    BoundariesJournal,
+    EveryNodeJournal,
+    Position,
+    RefusedError,
+    UnsavableStateError,
+    open_journal,
+)
+from strata_core.graph._keys import VISIT, check_user_metadata, read_visit, user_metadata
+from strata_core.graph._plan import Plan
+from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._results import Cancelled, Failed, FailureCode, RunResult
+from strata_core.graph._resume import Reentry, plan_reentry
+from strata_core.graph._run import Run
+from strata_core.graph._signals import HumanSignal
+from strata_core.graph._stop import Stop
+from strata_core.graph._sync import SyncStore, call_sync
+from strata_core.ports import CheckpointStore
+from strata_core.records import CheckpointStatus, GraphIdentity
+
+__all__ = ["CompiledGraph"]
+
+S = TypeVar("S")
+
+
+class CompiledGraph(Generic[S]):
+    """A graph that is ready to run.  Immutable, and safe to share between tasks, threads and event loops.
+
+    A graph's own trouble is a result; misuse and a store that is down raise.  Whatever runs is at least once in one
+    place only: the node that was running when its process died, or when its thread failed or was cancelled, runs again.
+    """
+
+    __slots__ = ("_plan",)
+    _plan: Plan[S]
+
+    def __init__(self, plan: Plan[S]) -> None:
+        object.__setattr__(self, "_plan", plan)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a compiled graph cannot be changed; compile another one")
+
+    def __repr__(self) -> str:
+        plan = self._plan
+        name = "" if plan.identity is None else f"{plan.identity.id!r} {plan.identity.version!r}, "
+        return f"<CompiledGraph {name}{len(plan.nodes)} nodes, {plan.checkpointing.value}>"
+
+    @property
+    def identity(self) -> GraphIdentity | None:
+        """The ID and version it stamps on checkpoints."""
+        return self._plan.identity
+
+    @property
+    def checkpointing(self) -> CheckpointPolicy:
+        """When its runs write checkpoints."""
+        return self._plan.checkpointing
+
+    async def run(
+        self,
+        thread_id: str,
+        state: S,
+        store: CheckpointStore | None = None,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Run the graph from its entry.
+
+        Does not ask whether the thread exists: give each new execution an ID of its own.  A run of an ID that exists
+        goes on with its log.
+
+        Args:
+            thread_id: The thread: 1 to 512 UTF-8 bytes, no NUL.
+            state: The state to begin with; never changed.
+            store: Where checkpoints go; None to keep nothing.  A run without a store that stops at a boundary returns
+                `Interrupted` with the state, and cannot be resumed.
+            metadata: Stamped on every checkpoint: str to str; the prefix ``strata.`` is refused.
+            deadline: When to stop: an aware time, or a time from now.
+            cancellation: Stops the run from elsewhere.
+
+        Returns:
+            `Completed`, `Interrupted`, `Failed` or `Cancelled`.  `LEASE_HELD` when somebody's live lease is on the
+            thread.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule; nothing has run.
+            StoreUnavailableError: The store is down.
+            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+        """
+        plan = self._plan
+        check_thread_id(thread_id)
+        if not isinstance(state, plan.codec.cls):
+            raise InvalidInputError("state", f"must be a {plan.codec.cls.__name__}, not {type(state).__name__}")
+        if store is not None:
+            check_store(store)
+        pairs = check_user_metadata(metadata)
+        stop = _watch(plan, deadline, cancellation)
+        try:
+            state = isolate(state)
+            if store is not None and plan.checkpointing is CheckpointPolicy.BOUNDARIES:
+                check_json(plan.codec.dump(state))  # rather now than at the first stop, after nodes have run
+        except RecursionError:
+            raise InvalidInputError("state", "contains itself, or is nested too deeply") from None
+        journal = open_journal(plan, thread_id, store, pairs, stop)
+        run = Run(plan, thread_id, journal, stop, pairs)
+        run.node, run.state = plan.entry, state
+
+        async def begin() -> RunResult[S] | None:
+            try:
+                await journal.start(Position(None, plan.entry.name, state))
+            except UnsavableStateError as error:
+                raise error.cause from None
+            except RefusedError:
+                return Failed(thread_id, FailureCode.LEASE_HELD, f"somebody holds a live lease on thread '{thread_id}'")
+            return None
+
+        return await run.guarded(begin())
+
+    async def resume(
+        self,
+        thread_id: str,
+        signal: HumanSignal | None,
+        store: CheckpointStore,
+        *,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Go on with a thread that waits for a person, failed, or was cancelled.
+
+        An answer to a boundary is recorded as the decision that every later node and checkpoint sees; of racing answers
+        exactly one wins.  A thread that failed or was cancelled re-enters the node that stopped: the signal's overrides
+        correct the state, and nothing is decided.
+
+        Args:
+            thread_id: The thread.
+            signal: The answer; None for a failed or cancelled thread, as it is.
+            store: Where the thread is.
+            deadline: When to stop: an aware time, or a time from now.
+            cancellation: Stops the run from elsewhere.
+
+        Returns:
+            What the run comes to; or `Failed` with the code of a refusal, and nothing is written: `NOT_FOUND`,
+            `ALREADY_RESUMED`, `RUNNING`, `COMPLETED`, `ENDED`, `WRONG_GRAPH`, `WRONG_WAIT`, `SIGNAL_REQUIRED`,
+            `INVALID_SIGNAL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule.
+            StoreUnavailableError: The store is down.
+            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+        """
+        plan = self._plan
+        check_thread_id(thread_id)
+        if signal is not None and not isinstance(signal, HumanSignal):
+            raise InvalidInputError("signal", f"must be a HumanSignal or None, not {type(signal).__name__}")
+        check_store(store)
+        stop = _watch(plan, deadline, cancellation)
+        try:
+            found = plan_reentry(plan, thread_id, await store.load(thread_id), signal)
+        except BaseException:
+            stop.close()
+            raise
+        if isinstance(found, Failed):
+            stop.close()
+            return found
+        pairs = user_metadata(found.entry.checkpoint.metadata)
+        journal = open_journal(plan, thread_id, store, pairs, stop)
+        journal.decision = found.decision
+        journal.carried = read_visit(found.entry.checkpoint.metadata)
+        run = Run(plan, thread_id, journal, stop, pairs)
+        run.node, run.state = found.node, found.state
+        run.show(found.decision)
+
+        async def begin() -> RunResult[S] | None:
+            try:
+                await _take(plan, journal, found)
+            except UnsavableStateError as error:
+                text = f"thread '{thread_id}' refuses the signal: the state cannot be saved with it; it still waits"
+                return Failed(thread_id, FailureCode.INVALID_SIGNAL, text, detail=str(error.cause))
+            except RefusedError:
+                text = f"somebody else has resumed thread '{thread_id}'"
+                return Failed(thread_id, FailureCode.ALREADY_RESUMED, text)
+            return None
+
+        return await run.guarded(begin())
+
+    async def end(
+        self, thread_id: str, store: CheckpointStore, *, by: str | None = None, reason: str | None = None
+    ) -> Cancelled | Failed:
+        """End a thread where it stands; it can never be resumed after that.
+
+        Takes an interrupted, failed or cancelled thread, a running one that no live lease holds, and a resumed one,
+        because its process may have died: this is the way out of a thread that is stuck.
+
+        Args:
+            thread_id: The thread.
+            store: Where it is.
+            by: Who ends it; kept in the metadata as ``strata.ended_by``.
+            reason: Why; kept in the metadata as ``strata.ended_reason``.
+
+        Returns:
+            `Cancelled` with the reason `ENDED`; or `Failed` with the code of a refusal: `NOT_FOUND`, `COMPLETED`,
+            `ENDED`, `LEASE_HELD`, `WRONG_GRAPH`, or `ALREADY_RESUMED` when another writer was faster.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule.
+            StoreUnavailableError: The store is down.
+        """
+        check_thread_id(thread_id)
+        check_store(store)
+        for name, text in (("by", by), ("reason", reason)):
+            if text is not None and type(text) is not str:
+                raise InvalidInputError(name, f"must be a str, not {type(text).__name__}")
+        return await end_thread(self._plan, thread_id, store, by, reason)
+
+    def run_sync(
+        self,
+        thread_id: str,
+        state: S,
+        store: SyncStore | None = None,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Do what `run` does, without an event loop: for scripts and threads.
+
+        Args:
+            thread_id: The thread.
+            state: The state to begin with.
+            store: A store that is not open yet, such as what `open_store` returns; open for this call only.
+            metadata: As for `run`.
+            deadline: As for `run`.
+            cancellation: As for `run`.
+
+        Raises:
+            UsageError: An event loop runs in this thread.
+        """
+        return call_sync(
+            "run_sync",
+            store,
+            lambda opened: self.run(
+                thread_id, state, opened, metadata=metadata, deadline=deadline, cancellation=cancellation
+            ),
+        )
+
+    def resume_sync(
+        self,
+        thread_id: str,
+        signal: HumanSignal | None,
+        store: SyncStore,
+        *,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Do what `resume` does, without an event loop; `store` as for `run_sync`.
+
+        Raises:
+            UsageError: An event loop runs in this thread.
+        """
+        return call_sync(
+            "resume_sync",
+            store,
+            lambda opened: self.resume(thread_id, signal, opened, deadline=deadline, cancellation=cancellation),
+        )
+
+    def end_sync(
+        self, thread_id: str, store: SyncStore, *, by: str | None = None, reason: str | None = None
+    ) -> Cancelled | Failed:
+        """Do what `end` does, without an event loop; `store` as for `run_sync`.
+
+        Raises:
+            UsageError: An event loop runs in this thread.
+        """
+        return call_sync("end_sync", store, lambda opened: self.end(thread_id, opened, by=by, reason=reason))
+
+
+def _watch(plan: Plan[S], deadline: Any, cancellation: Any) -> Stop:
+    if deadline is not None:
+        check_deadline(deadline)
+    if cancellation is not None:
+        check_cancellation(cancellation)
+    return Stop(plan.clock, deadline, cancellation)
+
+
+async def _take(plan: Plan[S], journal: Any, found: Reentry[S]) -> None:
+    """Write the first row of a resume, which also keeps every other writer out."""
+    checkpoint, revision = found.entry.checkpoint, found.entry.revision
+    if isinstance(journal, BoundariesJournal):
+        await journal.stamp(attrs.evolve(checkpoint, resumed_at=plan.clock.now(), decision=found.decision), revision)
+    elif isinstance(journal, EveryNodeJournal):
+        # A failed or cancelled node has not committed, so then no node of this thread is known to have.
+        committed = checkpoint.suspended_node if checkpoint.status is CheckpointStatus.INTERRUPTED else None
+        if found.node is None:
+            at = Position(checkpoint.suspended_node, None, found.state)
+            await journal.take(CheckpointStatus.COMPLETED, at, revision)
+            await journal.release()
+        else:
+            visit = checkpoint.metadata.get(VISIT)
+            extra = None if journal.carried is None or visit is None else {VISIT: visit}
+            await journal.take(
+                CheckpointStatus.RUNNING, Position(committed, found.node.name, found.state), revision, extra
+            )

@@ -1,0 +1,55 @@
+"""What a node is told besides the state."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+import attrs
+
+from strata_core.graph._cancellation import CancellationToken
+from strata_core.records import HumanDecision
+
+__all__ = ["NodeContext", "visit_key"]
+
+S = TypeVar("S")
+
+
+@attrs.frozen
+class NodeContext(Generic[S]):
+    """What a node is told besides the state.
+
+    Attributes:
+        thread_id: The thread.
+        node: The name of the node.
+        attempt: Which attempt this is, from 1.
+        decision: The human decision in effect; None before the first one.
+        metadata: The run's own metadata, without the engine's keys.
+        cancellation: Cancelled when the run must stop, whatever the reason.  An async node is interrupted by itself; a
+            ``def`` node and a blocking one can look at it.
+        idempotency_key: Names this visit of the thread to this node.  The same for every attempt, also when the thread
+            failed or was cancelled here and is resumed, or is recovered after a crash; another one when the thread
+            comes to the node again in a loop.  Give it to whatever must not be done twice, such as a bank.
+    """
+
+    thread_id: str
+    node: str
+    attempt: int
+    decision: HumanDecision | None
+    metadata: Mapping[str, str]
+    cancellation: CancellationToken
+    idempotency_key: str
+
+
+def visit_key(thread_id: str, node: str, anchor: bytes, step: int) -> str:
+    """Name one visit of a thread to a node.
+
+    Args:
+        thread_id: The thread.
+        node: The node.
+        anchor: The write ID of the row the thread stood at, which nothing else has; random without one.
+        step: How many nodes have committed since that row.
+    """
+    text = f"{len(thread_id.encode())}:{thread_id}{node}".encode()
+    return hashlib.blake2b(text, digest_size=16, key=anchor, salt=step.to_bytes(8, "big")).hexdigest()

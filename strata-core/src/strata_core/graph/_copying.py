@@ -1,0 +1,194 @@
+"""Copies of states, so that a node that fails changes nothing.
+
+A value that is immutable all the way down is its own copy: no object is made for it.  That is judged by the value, not
+by annotations, which Python does not enforce.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import enum
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from types import BuiltinFunctionType, EllipsisType, FunctionType, NoneType, NotImplementedType
+from typing import Any, Final
+from uuid import UUID
+
+import attrs
+
+__all__ = ["isolate"]
+
+_Copier = Callable[[Any], Any]
+
+# Exact types: a subclass may add attributes that can change.
+_ATOMS: Final = {
+    NoneType, bool, int, float, complex, str, bytes, Decimal, Fraction, UUID, datetime, date, time, timedelta, timezone,
+    PurePath, PurePosixPath, PureWindowsPath, type, FunctionType, BuiltinFunctionType, EllipsisType, NotImplementedType,
+}  # fmt: skip
+
+
+def isolate(value: Any) -> Any:
+    """Return a value that can be changed in place without changing `value`.
+
+    It is `value` itself when nothing in it can change.  An object that is referred to twice is copied twice, as it
+    would be by a save and a load.
+
+    Raises:
+        RecursionError: The value contains itself, or nests too deeply.
+    """
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    return (_COPIERS.get(kind) or _learn(kind))(value)
+
+
+def _dict(value: dict[Any, Any]) -> Any:
+    atoms, copiers = _ATOMS, _COPIERS
+    return {
+        key: item if (kind := type(item)) in atoms else (copiers.get(kind) or _learn(kind))(item)
+        for key, item in value.items()
+    }
+
+
+def _list(value: list[Any]) -> Any:
+    atoms, copiers = _ATOMS, _COPIERS
+    return [item if (kind := type(item)) in atoms else (copiers.get(kind) or _learn(kind))(item) for item in value]
+
+
+def _tuple(value: tuple[Any, ...]) -> Any:
+    items = _list(value)  # type: ignore[arg-type]
+    return value if all(map(_same, items, value)) else tuple(items)
+
+
+def _named_tuple(value: Any) -> Any:
+    items = _list(value)
+    return value if all(map(_same, items, value)) else type(value)._make(items)
+
+
+def _set(value: set[Any]) -> Any:
+    return set(map(isolate, value))
+
+
+def _frozenset(value: frozenset[Any]) -> Any:
+    items = [(item, isolate(item)) for item in value]
+    return value if all(old is new for old, new in items) else frozenset(new for _, new in items)
+
+
+def _same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _atom(value: Any) -> Any:
+    return value
+
+
+_COPIERS: Final[dict[type, _Copier]] = {
+    dict: _dict,
+    list: _list,
+    tuple: _tuple,
+    set: _set,
+    frozenset: _frozenset,
+}
+
+
+def _learn(kind: type) -> _Copier:
+    """Find out, once for each class, how its instances are copied."""
+    copier: _Copier = copy.deepcopy
+    if issubclass(kind, type | enum.Enum) or kind.__module__ == "zoneinfo":
+        copier = _atom
+    elif hasattr(kind, "__deepcopy__") or hasattr(kind, "__copy__"):
+        copier = copy.deepcopy
+    elif issubclass(kind, tuple) and hasattr(kind, "_make") and getattr(kind, "__slots__", None) == ():
+        copier = _named_tuple
+    elif (names := _field_names(kind)) is not None:
+        copier = _object_copier(kind, names)
+    _COPIERS[kind] = copier
+    return copier
+
+
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """Return the fields of an attrs class or a dataclass that has no other base with content."""
+    if attrs.has(kind):
+        names = tuple(field.name for field in attrs.fields(kind))
+    elif dataclasses.is_dataclass(kind):
+        names = tuple(field.name for field in dataclasses.fields(kind))
+    else:
+        return None
+    own = {"__weakref__", "__dict__", *names}
+    for base in kind.__mro__[:-1]:
+        slots = base.__dict__.get("__slots__", ())
+        if not own.issuperset((slots,) if isinstance(slots, str) else slots):
+            return None
+    if kind.__basicsize__ > object.__basicsize__ + 8 * (len(names) + 2) or not _is_plain_object(kind):
+        return None
+    return names
+
+
+def _is_plain_object(kind: type) -> bool:
+    try:
+        object.__new__(kind)
+    except TypeError:  # it is built on something like dict or Exception
+        return False
+    return True
+
+
+def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
+    frozen = _is_frozen(kind, names)
+    has_dict = bool(getattr(kind, "__dictoffset__", 0))
+    put = object.__setattr__
+    make = object.__new__
+    atoms, copiers = _ATOMS, _COPIERS
+
+    def changes(value: Any) -> list[tuple[str, Any]]:
+        changed = []
+        for name in names:
+            item = getattr(value, name)
+            item_kind = type(item)
+            if item_kind not in atoms:
+                copied = (copiers.get(item_kind) or _learn(item_kind))(item)
+                if copied is not item:
+                    changed.append((name, copied))
+        return changed
+
+    def rebuild(value: Any, changed: list[tuple[str, Any]]) -> Any:
+        new: Any = make(kind)
+        if has_dict:
+            extra = vars(value)
+            for name, item in extra.items():
+                put(new, name, item if name in names else isolate(item))
+            for name in names:
+                if name not in extra:
+                    put(new, name, getattr(value, name))
+        else:
+            for name in names:
+                put(new, name, getattr(value, name))
+        for name, item in changed:
+            put(new, name, item)
+        return new
+
+    def copy_frozen(value: Any) -> Any:
+        changed = changes(value)
+        return rebuild(value, changed) if changed else value
+
+    def copy_mutable(value: Any) -> Any:
+        return rebuild(value, changes(value))
+
+    return copy_frozen if frozen else copy_mutable
+
+
+def _is_frozen(kind: type, names: tuple[str, ...]) -> bool:
+    """Tell whether no field of a class can be set, by trying it on an empty instance."""
+    blank: Any = object.__new__(kind)
+    for name in names:
+        try:
+            setattr(blank, name, None)
+        except (attrs.exceptions.FrozenError, dataclasses.FrozenInstanceError):
+            continue
+        except Exception:  # noqa: BLE001  # a validator or a property of the class ran: it can be set
+            return False
+        return False
+    return bool(names) or not getattr(kind, "__dictoffset__", 0)

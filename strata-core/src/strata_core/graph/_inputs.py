@@ -1,0 +1,45 @@
+"""The checks of what a call on a graph is given."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from strata_core._validation import check_moment
+from strata_core.errors import InvalidInputError
+from strata_core.graph._cancellation import CancellationToken
+
+__all__ = ["check_cancellation", "check_deadline", "check_store"]
+
+_METHODS: Final = (
+    "save",
+    "save_if_latest",
+    "save_under_lease",
+    "load",
+    "acquire_lease",
+    "renew_lease",
+    "release_lease",
+)
+
+
+def check_store(store: object) -> None:
+    """Refuse what is no checkpoint store."""
+    if all(callable(getattr(store, method, None)) for method in _METHODS):
+        return
+    if hasattr(store, "__aenter__"):
+        raise InvalidInputError("store", "is not open: enter it with 'async with ... as store'")
+    raise InvalidInputError("store", f"must be a CheckpointStore, not {type(store).__name__}")
+
+
+def check_deadline(deadline: object) -> None:
+    """Refuse what is neither an aware datetime nor a timedelta."""
+    if isinstance(deadline, datetime):
+        check_moment(deadline, "deadline")
+    elif not isinstance(deadline, timedelta):
+        raise InvalidInputError("deadline", f"must be an aware datetime or a timedelta, not {type(deadline).__name__}")
+
+
+def check_cancellation(cancellation: object) -> None:
+    """Refuse what is no cancellation token."""
+    if not isinstance(cancellation, CancellationToken):
+        raise InvalidInputError("cancellation", f"must be a CancellationToken, not {type(cancellation).__name__}")

@@ -1,0 +1,124 @@
+"""Keeping a lease alive while a run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from strata_core.clock import Clock
+from strata_core.errors import ConflictError
+from strata_core.graph._alarm import set_alarm
+from strata_core.ports import CheckpointStore
+from strata_core.records import Lease
+
+__all__ = ["LeaseKeeper"]
+
+_log: Final = logging.getLogger("strata_core.graph")
+
+
+class LeaseKeeper:
+    """Renews a lease at a third of its life, in the background, and says when it is lost.
+
+    The lease counts as lost when its ttl has passed on this process's own monotonic clock since the last successful
+    acquire or renew was SENT: the store may judge it later, never earlier.  A store that does not answer a renewal is
+    asked again until then.
+
+    Args:
+        store: Where the lease was taken.
+        lease: The lease.
+        ttl: Its life.
+        sent: When the acquire was sent, on the clock's monotonic time.
+        clock: The clock.
+        on_lost: Called once when the lease is lost.
+    """
+
+    __slots__ = ("_alarm", "_clock", "_on_lost", "_renewal", "_store", "_ttl", "_until", "is_lost", "lease", "renew_at")
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        lease: Lease,
+        ttl: timedelta,
+        sent: float,
+        clock: Clock,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._ttl = ttl
+        self._clock = clock
+        self._on_lost = on_lost
+        self._renewal: asyncio.Task[None] | None = None
+        self._alarm: Callable[[], None] | None = None
+        self.lease = lease
+        self.is_lost = False
+        self.renew_at = 0.0
+        self._until = 0.0
+        self._extend(sent)
+
+    def _extend(self, sent: float) -> None:
+        ttl = self._ttl.total_seconds()
+        self._until = sent + ttl
+        self._sleep_until(sent + ttl / 3)
+
+    def _sleep_until(self, moment: float) -> None:
+        self.renew_at = moment
+        if self._alarm is not None:
+            self._alarm()
+        self._alarm = set_alarm(self._clock, moment, self._wake)
+
+    def _wake(self) -> None:
+        now = self._clock.monotonic()
+        if now >= self._until:
+            self._lose()
+            return
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.get_running_loop().create_task(self._renew())
+        # A renewal that hangs must not hide that the lease has run out.
+        self._alarm = set_alarm(self._clock, self._until, self._wake)
+
+    async def _renew(self) -> None:
+        sent = self._clock.monotonic()
+        try:
+            self.lease = await self._store.renew_lease(self.lease, ttl=self._ttl)
+        except ConflictError:
+            self._lose()
+        except Exception as error:  # noqa: BLE001  # whatever it is: the lease holds until its time has passed
+            _log.warning("lease on thread %r not renewed: %s", self.lease.thread_id, type(error).__name__)
+            now = self._clock.monotonic()
+            self._sleep_until(now + min(self._until - now, self._ttl.total_seconds() / 12))
+        else:
+            if not self.is_lost:
+                self._extend(sent)
+
+    def _lose(self) -> None:
+        if not self.is_lost:
+            self.is_lost = True
+            _log.warning("lease on thread %r is lost", self.lease.thread_id)
+            self._on_lost()
+
+    async def ensure(self) -> bool:
+        """Tell whether the lease is still held; renew it first when that is due.
+
+        A run whose nodes never let the loop turn gives the background no chance: this is what it calls instead.
+        """
+        now = self._clock.monotonic()
+        if now >= self.renew_at and not self.is_lost:
+            if now >= self._until:
+                self._lose()
+            else:
+                if self._renewal is None or self._renewal.done():
+                    self._renewal = asyncio.get_running_loop().create_task(self._renew())
+                await asyncio.wait({self._renewal})
+        return not self.is_lost
+
+    async def close(self) -> None:
+        """Stop renewing, and wait until nothing is under way."""
+        if self._alarm is not None:
+            self._alarm()
+            self._alarm = None
+        if self._renewal is not None and not self._renewal.done():
+            self._renewal.cancel()
+            await asyncio.wait({self._renewal})

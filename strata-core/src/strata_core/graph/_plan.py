@@ -1,0 +1,55 @@
+"""What a compiled graph consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from strata_core.clock import Clock
+from strata_core.graph._nodes import Node
+from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._state import StateCodec
+from strata_core.records import GraphIdentity
+
+__all__ = ["Plan"]
+
+S = TypeVar("S")
+
+
+@attrs.frozen
+class Plan(Generic[S]):
+    """What a compiled graph consists of; shared by all its runs and never changed.
+
+    Attributes:
+        nodes: The nodes by name.
+        entry: Where runs begin.
+        codec: Turns states into JSON and back.
+        identity: Stamped on every checkpoint.
+        checkpointing: When runs write checkpoints.
+        upcast: Brings a saved state of another version up to this one.
+        lease_ttl: How long leases live.
+        owner: The name under which they are taken; None for host and process.
+        clock: Tells the time and waits.
+        uses_context: Whether any handler or router is given a context.
+    """
+
+    nodes: Mapping[str, Node]
+    entry: Node
+    codec: StateCodec[S]
+    identity: GraphIdentity | None
+    checkpointing: CheckpointPolicy
+    upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None
+    lease_ttl: timedelta
+    owner: str | None
+    clock: Clock
+    uses_context: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        used = any(
+            node.handler.wants_context or (node.router is not None and node.router.handler.wants_context)
+            for node in self.nodes.values()
+        )
+        object.__setattr__(self, "uses_context", used)

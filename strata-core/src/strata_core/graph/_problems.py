@@ -1,0 +1,60 @@
+"""What can be wrong with a graph."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+__all__ = ["GraphProblem", "ProblemCode"]
+
+
+class ProblemCode(StrEnum):
+    """What is wrong with a graph, for programs."""
+
+    NO_NODES = "STRATA_ERR_NO_NODES"
+    """The graph has no nodes."""
+    INVALID_NAME = "STRATA_ERR_INVALID_NAME"
+    """A node's name is no str, is empty or too long, or has a NUL or a lone surrogate."""
+    DUPLICATE_NODE = "STRATA_ERR_DUPLICATE_NODE"
+    """Two nodes have one name."""
+    INVALID_HANDLER = "STRATA_ERR_INVALID_HANDLER"
+    """A handler or a router cannot be called with a state, or with a state and a context."""
+    INVALID_RETRY = "STRATA_ERR_INVALID_RETRY"
+    """The `retry` of a node is no `RetryPolicy`."""
+    DANGLING_EDGE = "STRATA_ERR_DANGLING_EDGE"
+    """An edge, a target, a reject route, a fallback or the entry names a node that does not exist."""
+    CONFLICTING_EDGES = "STRATA_ERR_CONFLICTING_EDGES"
+    """A node has more than one way on that is always taken."""
+    NO_TARGETS = "STRATA_ERR_NO_TARGETS"
+    """A conditional edge has no targets, or one of them twice."""
+    DUPLICATE_ENTRY = "STRATA_ERR_DUPLICATE_ENTRY"
+    """The entry is set twice."""
+    DUPLICATE_WAIT = "STRATA_ERR_DUPLICATE_WAIT"
+    """A node has two waits."""
+    UNREACHABLE_NODE = "STRATA_ERR_UNREACHABLE_NODE"
+    """No path leads from the entry to a node."""
+    NO_TERMINAL = "STRATA_ERR_NO_TERMINAL"
+    """Every path from a node loops back: no run that comes there can end."""
+    FALLBACK_CYCLE = "STRATA_ERR_FALLBACK_CYCLE"
+    """Fallbacks lead back to a node that has failed."""
+    UNSUPPORTED_TYPE = "STRATA_ERR_UNSUPPORTED_TYPE"
+    """The state type holds a type without a JSON form."""
+
+
+@attrs.frozen
+class GraphProblem:
+    """One thing that is wrong with a graph.
+
+    Attributes:
+        code: What is wrong.
+        node: The node at fault; None when it is the whole graph.
+        text: What is wrong and what to do, for people.
+    """
+
+    code: ProblemCode
+    node: str | None
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"

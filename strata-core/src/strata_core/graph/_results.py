@@ -1,0 +1,142 @@
+"""What a call on a graph comes to."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Generic, TypeAlias, TypeVar
+
+import attrs
+
+from strata_core.records import Wait
+
+__all__ = ["CancelReason", "Cancelled", "Completed", "Failed", "FailureCode", "Interrupted", "RunResult"]
+
+S = TypeVar("S")
+
+
+class FailureCode(StrEnum):
+    """Why a call failed or was refused.  The texts of `Failed` are for people; match on this."""
+
+    NODE_FAILED = "node_failed"
+    """A node failed after its retries, and no fallback took over."""
+    ROUTING_FAILED = "routing_failed"
+    """A router failed, or named a node that is none of its targets."""
+    INVALID_STATE = "invalid_state"
+    """A node returned a state that cannot be saved."""
+    NOT_FOUND = "not_found"
+    """Refused: the thread has no checkpoint."""
+    ALREADY_RESUMED = "already_resumed"
+    """Refused: somebody else has answered or resumed the thread."""
+    RUNNING = "running"
+    """Refused: the thread is running, or its process died."""
+    COMPLETED = "completed"
+    """Refused: the thread completed."""
+    ENDED = "ended"
+    """Refused: the thread was ended."""
+    LEASE_HELD = "lease_held"
+    """Refused: somebody holds a live lease on the thread."""
+    WRONG_GRAPH = "wrong_graph"
+    """Refused: the thread belongs to another graph."""
+    WRONG_WAIT = "wrong_wait"
+    """Refused: the thread waits for something else than a person."""
+    SIGNAL_REQUIRED = "signal_required"
+    """Refused: the thread waits for a person, and the resume carries no answer."""
+    INVALID_SIGNAL = "invalid_signal"
+    """Refused: an override does not fit the state; the thread still waits."""
+    REHYDRATION_FAILED = "rehydration_failed"
+    """Refused: the saved state no longer fits the state type."""
+    UNKNOWN_NODE = "unknown_node"
+    """Refused: the graph has no node where the thread goes on."""
+    SUPERSEDED = "superseded"
+    """Another writer went on with the thread; this run stopped and wrote nothing."""
+
+
+class CancelReason(StrEnum):
+    """Why a run or a thread was cancelled."""
+
+    CANCELLED = "cancelled"
+    """Its cancellation token, or its task, was cancelled."""
+    DEADLINE = "deadline"
+    """Its deadline passed."""
+    ENDED = "ended"
+    """Somebody ended the thread."""
+    TIMED_OUT = "timed_out"
+    """Its wait timed out, and no route was given for that."""
+    LEASE_LOST = "lease_lost"
+    """Its lease on the thread was lost: another process may go on with it.  The run wrote nothing more."""
+
+
+@attrs.frozen
+class Completed(Generic[S]):
+    """The run reached an end of the graph.
+
+    Attributes:
+        thread_id: The thread.
+        state: The final state.
+    """
+
+    thread_id: str
+    state: S
+
+
+@attrs.frozen
+class Interrupted(Generic[S]):
+    """The run stopped at a boundary, and its thread waits.
+
+    Attributes:
+        thread_id: The thread.
+        suspended_node: The node it stopped at, whose state is committed.
+        next_node: The node it goes on at when approved; None when the boundary is on an end of the graph.
+        frozen_state: The state it stopped with.
+        waiting_at: The path to the boundary: names of subgraph nodes, then the boundary node.
+        wait: What it waits for, when more than a person without a timeout.
+    """
+
+    thread_id: str
+    suspended_node: str
+    next_node: str | None
+    frozen_state: S
+    waiting_at: tuple[str, ...]
+    wait: Wait | None = None
+
+
+@attrs.frozen
+class Failed:
+    """A node failed, or the call was refused.
+
+    Attributes:
+        thread_id: The thread.
+        code: Why; one member for each failure and refusal.
+        message: One sentence, for people to read.
+        node: The node that failed; None for a refusal.
+        detail: The cause: a path, or the type and text of an error.
+        error: The error itself, in this process only.
+    """
+
+    thread_id: str
+    code: FailureCode
+    message: str
+    node: str | None = None
+    detail: str | None = None
+    error: BaseException | None = attrs.field(default=None, eq=False, repr=False)
+
+
+@attrs.frozen
+class Cancelled:
+    """The run was stopped, or the thread was ended.
+
+    Attributes:
+        thread_id: The thread.
+        reason: Why.
+        node: Where it stopped; a resume goes on there, except after `ENDED`.
+        detail: What the token gave as its reason, if it did.
+    """
+
+    thread_id: str
+    reason: CancelReason
+    node: str | None = None
+    detail: str | None = None
+
+
+RunResult: TypeAlias = Completed[S] | Interrupted[S] | Failed | Cancelled
+"""What `run` and `resume` return."""

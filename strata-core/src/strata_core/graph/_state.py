@@ -1,0 +1,110 @@
+"""A graph's state type: from the state to JSON and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from strata_core.errors import InvalidInputError, RehydrationError
+
+__all__ = ["StateCodec", "state_class"]
+
+S = TypeVar("S")
+
+
+def state_class(state_type: object) -> type:
+    """Return the class whose instances are states of that type.
+
+    Raises:
+        InvalidInputError: The type does not become a JSON object.
+    """
+    origin = typing.get_origin(state_type) or state_type
+    if typing.is_typeddict(origin) or origin in (dict, Mapping):
+        return dict
+    if isinstance(origin, type) and (attrs.has(origin) or dataclasses.is_dataclass(origin)):
+        return origin
+    raise InvalidInputError(
+        "state_type", f"must be an attrs class, a dataclass, a TypedDict or dict, not {state_type!r}"
+    )
+
+
+class StateCodec(Generic[S]):
+    """Turns states of one type into JSON objects and back.
+
+    The converter is made, and cattrs imported, at the first use.
+
+    Args:
+        state_type: The type of the states.
+        converter: The user's converter; None for the strict one.
+    """
+
+    def __init__(self, state_type: Any, converter: Any = None) -> None:
+        self.type = state_type
+        self.cls = state_class(state_type)
+        self._given = converter
+        self._dump: Callable[[S], Any] | None = None
+        self._load: Callable[[Any, Any], S] | None = None
+
+    def dump(self, state: S) -> dict[str, Any]:
+        """Return the state as a JSON object.
+
+        Raises:
+            InvalidInputError: Something in it has no JSON form that would read back as itself; names the path.
+        """
+        dump = self._dump or self._prepare()
+        try:
+            content = dump(state)
+        except Exception as error:
+            path, problem = _place(error)
+            raise InvalidInputError(path, problem) from error
+        if type(content) is not dict:
+            raise InvalidInputError("state", f"must become a JSON object, not {type(content).__name__}")
+        return content
+
+    def load(self, content: Mapping[str, Any]) -> S:
+        """Return the state that a JSON object describes.
+
+        Raises:
+            RehydrationError: It does not fit the type; names the path.
+        """
+        if self._load is None:
+            self._prepare()
+        load = typing.cast("Callable[[Any, Any], S]", self._load)
+        try:
+            return load(content, self.type)
+        except Exception as error:
+            path, problem = _place(error)
+            raise RehydrationError(path, problem) from error
+
+    def _prepare(self) -> Callable[[S], Any]:
+        if self._given is None:
+            from strata_core.graph._strict import strict_converter
+
+            converter = strict_converter()
+            self._dump = converter.get_unstructure_hook(self.type)
+            self._load = converter.get_structure_hook(self.type)
+        else:
+            given, state_type = self._given, self.type
+            self._dump = lambda state: given.unstructure(state, unstructure_as=state_type)
+            self._load = given.structure
+        return typing.cast("Callable[[S], Any]", self._dump)
+
+
+def _place(error: Exception) -> tuple[str, str]:
+    """Return the path and the problem that an error of a converter tells."""
+    from strata_core.graph._strict import MisfitError
+
+    if isinstance(error, MisfitError):
+        return "state" + "".join(error.steps), error.problem
+    if isinstance(error, RecursionError):
+        return "state", "contains itself, or is nested too deeply"
+    from cattrs import BaseValidationError, transform_error
+
+    if isinstance(error, BaseValidationError):
+        problem, _, path = transform_error(error, "state")[0].rpartition(" @ ")
+        return path or "state", problem or str(error)
+    return "state", f"{type(error).__name__}: {error}"

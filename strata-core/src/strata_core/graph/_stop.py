@@ -1,0 +1,138 @@
+"""Stopping a run from outside: token, deadline, lost lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from strata_core.clock import Clock
+from strata_core.errors import UsageError
+from strata_core.graph._alarm import set_alarm
+from strata_core.graph._cancellation import CancellationToken
+from strata_core.graph._results import CancelReason
+
+__all__ = ["Stop", "StoppedError"]
+
+T = TypeVar("T")
+
+
+class StoppedError(Exception):
+    """What a guarded await raises when the run has to stop."""
+
+
+class Stop:
+    """Watches whatever may stop one run, and interrupts what that is awaiting.
+
+    A run is interrupted as `asyncio.timeout` does it: its task is cancelled, and the cancellation is taken back where
+    it arrives.  So a node needs no task of its own.
+
+    Args:
+        clock: Measures the deadline.
+        deadline: When to stop, as an aware time or counted from now; None for never.
+        token: The user's token; None for none.
+    """
+
+    __slots__ = ("_call_off", "_clock", "_deadline_at", "_inside", "_interrupted", "_loop", "_task", "_token", "reason",
+                 "token")  # fmt: skip
+
+    def __init__(self, clock: Clock, deadline: datetime | timedelta | None, token: CancellationToken | None) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise UsageError("a graph runs inside a task; use asyncio.run or run_sync")
+        self._task = task
+        self._clock = clock
+        self._token = token
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._deadline_at: float | None = None
+        self._inside = False
+        self._interrupted = False
+        self._call_off: list[Callable[[], None]] = []
+        self.reason: CancelReason | None = None
+        self.token = CancellationToken()
+        if deadline is not None or token is not None:
+            self._watch(deadline)
+
+    def _watch(self, deadline: datetime | timedelta | None) -> None:
+        if deadline is not None:
+            left = deadline if isinstance(deadline, timedelta) else deadline - self._clock.now()
+            self._deadline_at = self._clock.monotonic() + left.total_seconds()
+            if left > timedelta(0):
+                self._call_off.append(
+                    set_alarm(self._clock, self._deadline_at, lambda: self.fire(CancelReason.DEADLINE))
+                )
+        if self._token is not None:
+            self._loop = asyncio.get_running_loop()
+            self._call_off.append(self._token.subscribe(self._on_token))
+
+    def _on_token(self) -> None:
+        """Called by whoever cancels the token, from any thread, perhaps from inside the node itself."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.fire, CancelReason.CANCELLED)
+
+    @property
+    def detail(self) -> str | None:
+        """What the user's token gave as its reason, when that is why the run stops."""
+        return self._token.reason if self._token is not None and self.reason is CancelReason.CANCELLED else None
+
+    def check(self) -> CancelReason | None:
+        """Return why the run has to stop, if it has to; also when the loop had no turn to notice."""
+        if self.reason is None:
+            if self._token is not None and self._token.is_cancelled:
+                self._note(CancelReason.CANCELLED)
+            elif self._deadline_at is not None and self._clock.monotonic() >= self._deadline_at:
+                self._note(CancelReason.DEADLINE)
+        return self.reason
+
+    def fire(self, reason: CancelReason) -> None:
+        """Stop the run.  Called from the event loop, never from inside the run's own task."""
+        self._note(reason)
+        if self._inside and not self._interrupted:
+            self._interrupted = True
+            self._task.cancel()
+
+    def _note(self, reason: CancelReason) -> None:
+        # Whoever has lost the lease must not write, whatever else happened before.
+        if self.reason is None or reason is CancelReason.LEASE_LOST:
+            self.reason = reason
+        self.token.cancel()
+
+    async def guard(self, awaitable: Awaitable[T]) -> T:
+        """Await something that a stop interrupts at once.
+
+        Raises:
+            StoppedError: The run has to stop.
+            asyncio.CancelledError: The task was cancelled by somebody else.
+        """
+        cancelling = self._task.cancelling()
+        self._inside = True
+        try:
+            result = await awaitable
+        except BaseException as error:
+            self._inside = False
+            if not self._interrupted:
+                raise
+            self._interrupted = False
+            if self._task.uncancel() > cancelling:
+                raise asyncio.CancelledError from error
+            if isinstance(error, Exception | asyncio.CancelledError):
+                raise StoppedError from error
+            raise
+        self._inside = False
+        if self._interrupted:  # the node took the cancellation and finished all the same
+            self._interrupted = False
+            if self._task.uncancel() > cancelling:
+                raise asyncio.CancelledError
+        return result
+
+    @property
+    def cancelled_from_outside(self) -> bool:
+        """Whether somebody else has cancelled the run's task."""
+        return self._task.cancelling() > 0
+
+    def close(self) -> None:
+        """Stop watching."""
+        for call_off in self._call_off:
+            call_off()
+        self._call_off.clear()

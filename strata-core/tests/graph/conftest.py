@@ -1,0 +1,60 @@
+"""Stores for the engine's tests: every opener in `OPENERS` runs all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strata_core.memory import MemoryBackend
+from strata_core.store import RowStore
+from strata_core.testing import FakeClock
+
+Opener = Callable[[FakeClock, Path], Callable[[], AbstractAsyncContextManager[RowStore]]]
+
+
+def memory(clock: FakeClock, folder: Path) -> Callable[[], AbstractAsyncContextManager[RowStore]]:
+    """Return a function that opens one more store on the same storage."""
+    backend = MemoryBackend(clock)
+    return lambda: RowStore(backend)
+
+
+OPENERS: dict[str, Opener] = {"memory": memory}
+
+
+class World:
+    """One storage, its clock, and as many stores on it as a test wants."""
+
+    def __init__(self, clock: FakeClock, opener: Callable[[], AbstractAsyncContextManager[RowStore]]) -> None:
+        self.clock = clock
+        self._opener = opener
+
+    def open(self) -> AbstractAsyncContextManager[RowStore]:
+        return self._opener()
+
+    @asynccontextmanager
+    async def pair(self) -> AsyncIterator[tuple[RowStore, RowStore]]:
+        """Open two stores on the storage, as two processes would."""
+        async with self.open() as one, self.open() as other:
+            yield one, other
+
+    async def log(self, store: RowStore, thread_id: str) -> list[Any]:
+        """Return the thread's checkpoints, oldest first."""
+        return [entry.checkpoint for entry in (await store.get_log(thread_id, limit=1000)).entries]
+
+    async def rows(self, store: RowStore, thread_id: str) -> list[tuple[str, str | None, str | None]]:
+        """Return the thread's rows as (state, where it stopped or last committed, where it goes on)."""
+        return [
+            (checkpoint.state.value, checkpoint.suspended_node, checkpoint.next_node)
+            for checkpoint in await self.log(store, thread_id)
+        ]
+
+
+@pytest.fixture(params=sorted(OPENERS))
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    """A fresh storage with a clock that stands still."""
+    clock = FakeClock()
+    return World(clock, OPENERS[request.param](clock, tmp_path))

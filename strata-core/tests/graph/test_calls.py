@@ -1,0 +1,289 @@
+"""Signals, tokens, arguments, calls without an event loop, and a store that is down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from typing import Any
+
+import attrs
+import pytest
+
+from strata_core.errors import InvalidInputError, StoreUnavailableError, UsageError
+from strata_core.graph import (
+    CancellationToken,
+    Cancelled,
+    CancelReason,
+    CheckpointPolicy,
+    Completed,
+    HumanSignal,
+    Interrupted,
+    StateGraph,
+)
+from strata_core.memory import MemoryBackend
+from strata_core.store import RowStore
+
+new: Any = StateGraph
+"""Tests misuse it on purpose, and look into results of every kind."""
+
+BOTH = pytest.mark.parametrize("policy", list(CheckpointPolicy))
+
+
+def waiting(policy: CheckpointPolicy = CheckpointPolicy.BOUNDARIES, **options: Any) -> Any:
+    return (
+        new(dict)
+        .add_node("A", lambda state: {"n": state["n"] + 1})
+        .add_interrupt_boundary("A")
+        .add_node("B", lambda state: {"n": state["n"] * 10})
+        .add_edge("A", "B")
+        .compile(checkpointing=policy, **options)
+    )
+
+
+class TestSignals:
+    def test_they_are_values_that_chain(self) -> None:
+        plain = HumanSignal.approve("jdoe")
+        full = plain.with_override("amount", 1.5).with_override("lines", [1]).with_field_override("note", "x")
+
+        assert HumanSignal(True, "jdoe") == plain
+        assert HumanSignal(True, "jdoe", {"amount": 1.5, "lines": [1]}, {"note": "x"}) == full
+        assert not HumanSignal.reject("jdoe").is_approved
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            plain.is_approved = False  # type: ignore[misc]
+        with pytest.raises(TypeError):
+            full.overrides["amount"] = 2  # type: ignore[index]
+
+    @pytest.mark.parametrize("reviewer", ["", "a\0", "\ud800", None, 3])
+    def test_a_reviewer_is_somebody(self, reviewer: Any) -> None:
+        with pytest.raises(InvalidInputError, match=r"^reviewer_token: "):
+            HumanSignal.approve(reviewer)
+
+    def test_overrides_have_str_keys_and_field_overrides_str_values(self) -> None:
+        with pytest.raises(InvalidInputError, match=r"^overrides: keys must be str"):
+            HumanSignal.approve("j").with_override(3, 1)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError, match=r"^field_overrides\['n'\]: must be a str"):
+            HumanSignal.approve("j").with_field_override("n", 1)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError, match=r"^is_approved: "):
+            HumanSignal("yes", "j")  # type: ignore[arg-type]
+
+
+class TestTokens:
+    def test_the_first_call_counts(self) -> None:
+        token = CancellationToken()
+        heard = []
+        token.subscribe(lambda: heard.append("early"))
+        token.subscribe(lambda: heard.append("never"))()
+        token.cancel("first")
+        token.cancel("second")
+        token.subscribe(lambda: heard.append("late"))
+
+        assert token.is_cancelled
+        assert "first" == token.reason
+        assert ["early", "late"] == heard
+
+    def test_a_reason_is_text(self) -> None:
+        with pytest.raises(InvalidInputError):
+            CancellationToken().cancel(3)  # type: ignore[arg-type]
+
+    def test_a_run_leaves_nothing_behind_in_a_token(self) -> None:
+        token = CancellationToken()
+        asyncio.run(waiting().run("t", {"n": 1}, cancellation=token))
+
+        assert {} == token._listeners
+
+
+class TestArguments:
+    @pytest.mark.parametrize("thread_id", ["", "a\0b", "\ud800", "x" * 513, 3, None, b"x"])
+    def test_a_thread_id_that_is_none_is_refused_by_every_call(self, world: Any, thread_id: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                graph = waiting()
+                for call in (
+                    lambda: graph.run(thread_id, {"n": 1}, store),
+                    lambda: graph.run(thread_id, {"n": 1}),
+                    lambda: graph.resume(thread_id, None, store),
+                    lambda: graph.end(thread_id, store),
+                ):
+                    with pytest.raises(InvalidInputError, match=r"^thread_id: "):
+                        await call()
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("store", [None, "orders.db", 3, MemoryBackend()])
+    def test_a_store_that_is_none_is_refused(self, store: Any) -> None:
+        graph = waiting()
+
+        with pytest.raises(InvalidInputError, match=r"^store: "):
+            asyncio.run(graph.resume("t", None, store))
+        with pytest.raises(InvalidInputError, match=r"^store: "):
+            asyncio.run(graph.end("t", store))
+        if store is not None:
+            with pytest.raises(InvalidInputError, match=r"^store: "):
+                asyncio.run(graph.run("t", {"n": 1}, store))
+
+    def test_a_store_that_is_not_open_raises_before_anything_runs(self) -> None:
+        ran: list[Any] = []
+        graph = new(dict).add_node("A", ran.append).compile(checkpointing=CheckpointPolicy.EVERY_NODE)
+
+        with pytest.raises(UsageError):
+            asyncio.run(graph.run("t", {}, RowStore(MemoryBackend())))
+
+        assert [] == ran
+
+    @pytest.mark.parametrize(
+        ("argument", "value"),
+        [
+            ("metadata", {"strata.x": "1"}),
+            ("metadata", {"k": 1}),
+            ("metadata", {1: "v"}),
+            ("metadata", {"k": "\0"}),
+            ("metadata", {"k": "v" * 1025}),
+            ("metadata", "tenant"),
+            ("cancellation", asyncio.Event),
+            ("cancellation", True),
+        ],
+    )
+    def test_a_wrong_argument_is_refused_before_anything_runs(self, argument: str, value: Any) -> None:
+        ran: list[Any] = []
+        graph = new(dict).add_node("A", ran.append).compile()
+
+        with pytest.raises(InvalidInputError, match=rf"^{argument}"):
+            asyncio.run(graph.run("t", {}, **{argument: value}))
+
+        assert [] == ran
+
+    @pytest.mark.parametrize("state", [None, [], "x", {1}])
+    def test_a_state_of_another_type_is_refused(self, state: Any) -> None:
+        with pytest.raises(InvalidInputError, match=r"^state: must be a dict"):
+            asyncio.run(waiting().run("t", state))
+
+    @pytest.mark.parametrize("signal", ["approve", True, {"is_approved": True}])
+    def test_a_signal_of_another_type_is_refused(self, world: Any, signal: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                with pytest.raises(InvalidInputError, match=r"^signal: "):
+                    await waiting().resume("t", signal, store)
+                with pytest.raises(InvalidInputError, match=r"^by: "):
+                    await waiting().end("t", store, by=3)
+
+        asyncio.run(main())
+
+
+class TestSync:
+    def test_the_calls_without_a_loop_open_their_store_each_time(self) -> None:
+        backend = MemoryBackend()
+        graph = waiting(CheckpointPolicy.EVERY_NODE)
+
+        assert isinstance(graph.run_sync("t", {"n": 1}, RowStore(backend)), Interrupted)
+        resumed = graph.resume_sync("t", HumanSignal.approve("jdoe"), RowStore(backend))
+        assert Completed("t", {"n": 20}) == resumed
+        graph.run_sync("u", {"n": 1}, RowStore(backend))
+        assert Cancelled("u", CancelReason.ENDED, "A") == graph.end_sync("u", RowStore(backend))
+        assert isinstance(graph.run_sync("v", {"n": 1}), Interrupted)
+
+    def test_every_one_of_them_refuses_to_run_inside_a_loop(self) -> None:
+        graph = waiting()
+
+        async def main() -> None:
+            store = RowStore(MemoryBackend())
+            for name, call in (
+                ("run", lambda: graph.run_sync("t", {"n": 1}, store)),
+                ("resume", lambda: graph.resume_sync("t", None, store)),
+                ("end", lambda: graph.end_sync("t", store)),
+            ):
+                with pytest.raises(UsageError, match=rf"await {name}$"):
+                    call()
+
+        asyncio.run(main())
+
+
+class Faulty:
+    """A store whose n-th write answers that it may have been done."""
+
+    def __init__(self, store: Any, faults: dict[int, bool]) -> None:
+        self._store = store
+        self._faults = faults
+        self.calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        if name not in ("save", "save_if_latest", "save_under_lease", "acquire_lease"):
+            return method
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            if self.calls in self._faults:
+                if self._faults[self.calls]:
+                    await method(*args, **kwargs)
+                raise StoreUnavailableError("the connection broke", maybe_written=True)
+            return await method(*args, **kwargs)
+
+        return call
+
+
+class TestStoreThatIsDown:
+    @BOTH
+    @pytest.mark.parametrize("written", [True, False])
+    @pytest.mark.parametrize("call", [1, 2, 3])
+    def test_a_write_with_an_unknown_outcome_is_repeated_once_and_done_once(
+        self, world: Any, policy: CheckpointPolicy, call: int, written: bool
+    ) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                graph = waiting(policy, clock=world.clock)
+                await graph.run("t", {"n": 1}, Faulty(store, {call: written}))
+                before = await world.rows(store, "t")
+                result = await graph.resume("t", HumanSignal.approve("j"), Faulty(store, {call: written}))
+
+                assert Completed("t", {"n": 20}) == result
+                every = policy is CheckpointPolicy.EVERY_NODE
+                assert (["running", "interrupted"] if every else ["interrupted"]) == [row[0] for row in before]
+                after = [row[0] for row in (await world.rows(store, "t"))[len(before) :]]
+                assert (["running", "completed"] if every else ["resumed"]) == after
+                assert None is await store.live_lease("t")
+
+        asyncio.run(main())
+
+    @BOTH
+    def test_one_that_stays_down_raises(self, world: Any, policy: CheckpointPolicy) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                with pytest.raises(StoreUnavailableError):
+                    await waiting(policy).run("t", {"n": 1}, Faulty(store, {1: False, 2: False}))
+
+                assert None is await store.load("t")
+
+        asyncio.run(main())
+
+
+def test_logs_never_contain_state(world: Any, caplog: pytest.LogCaptureFixture) -> None:
+    def leak(state: dict[str, Any]) -> dict[str, Any]:
+        raise ValueError(f"bad: {state}")
+
+    async def main() -> None:
+        async with world.open() as store:
+            graph = new(dict).add_node("A", leak).compile(clock=world.clock)
+            await graph.run("t", {"card": "4111-secret"}, store)
+            await waiting(clock=world.clock).run("u", {"n": 1, "card": "4111-secret"}, store)
+            await waiting(clock=world.clock).end("u", store)
+
+    with caplog.at_level(logging.DEBUG, logger="strata_core.graph"):
+        asyncio.run(main())
+
+    assert {"strata_core.graph"} == {record.name for record in caplog.records}
+    assert "failed at 'A': ValueError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_building_and_running_a_graph_without_a_store_imports_no_cattrs() -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from strata_core.graph import StateGraph\n"
+        "graph = StateGraph(dict).add_node('A', lambda state: state).compile()\n"
+        "asyncio.run(graph.run('t', {}))\n"
+        "sys.exit(1 if {'cattrs', 'pluggy', 'pytest'} & set(sys.modules) else 0)\n"
+    )
+
+    assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode

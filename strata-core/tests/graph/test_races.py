@@ -1,0 +1,316 @@
+"""Writers that meet on one thread: exactly one wins, and the others know."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from strata_core.graph import Cancelled, CancelReason, CheckpointPolicy, Completed, FailureCode, HumanSignal, StateGraph
+
+new: Any = StateGraph
+"""Tests misuse it on purpose, and look into results of every kind."""
+
+BOTH = pytest.mark.parametrize("policy", list(CheckpointPolicy))
+
+
+@attrs.frozen
+class Order:
+    paid: int = 0
+
+
+def graph(world: Any, policy: CheckpointPolicy, pay: Any = None) -> Any:
+    async def slowly(state: Order) -> Order:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return attrs.evolve(state, paid=state.paid + 1)
+
+    return (
+        new(Order)
+        .add_node("Check", lambda state: state)
+        .add_interrupt_boundary("Check")
+        .add_node("Pay", pay or slowly)
+        .add_node("Ship", lambda state: state)
+        .add_edge("Check", "Pay")
+        .add_edge("Pay", "Ship")
+        .compile(checkpointing=policy, clock=world.clock)
+    )
+
+
+def code(result: Any) -> str:
+    return getattr(result, "code", type(result).__name__)
+
+
+@BOTH
+def test_of_fifty_answers_exactly_one_wins(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.pair() as (one, other):
+            compiled = graph(world, policy)
+            await compiled.run("t", Order(), one)
+            results = await asyncio.gather(
+                *(compiled.resume("t", HumanSignal.approve(f"person-{n}"), one if n % 2 else other) for n in range(50))
+            )
+
+            assert {"Completed": 1, FailureCode.ALREADY_RESUMED: 49} == Counter(map(code, results))
+            assert [1] == [result.state.paid for result in results if isinstance(result, Completed)]
+            log = await world.log(one, "t")
+            assert 1 == len({c.decision.reviewer for c in log if c.decision is not None})
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_an_answer_that_comes_long_after_another_one_is_told_so(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            compiled = graph(world, policy)
+            await compiled.run("t", Order(), store)
+            await compiled.resume("t", HumanSignal.approve("first"), store)
+            before = await world.log(store, "t")
+            late = await compiled.resume("t", HumanSignal.approve("second"), store)
+
+            assert FailureCode.ALREADY_RESUMED is late.code
+            assert before == await world.log(store, "t")
+
+    asyncio.run(main())
+
+
+class Meeting:
+    """Lets nobody go on from a load before all have loaded."""
+
+    def __init__(self, parties: int) -> None:
+        self._barrier = asyncio.Barrier(parties)
+
+    def on(self, store: Any) -> Any:
+        barrier = self._barrier
+
+        class Held:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(store, name)
+
+            async def load(self, thread_id: str) -> Any:
+                entry = await store.load(thread_id)
+                await barrier.wait()
+                return entry
+
+        return Held()
+
+
+@BOTH
+@pytest.mark.parametrize("end_first", [True, False])
+def test_of_an_end_and_an_answer_that_saw_the_same_row_exactly_one_wins(
+    world: Any, policy: CheckpointPolicy, end_first: bool
+) -> None:
+    async def main() -> None:
+        async with world.pair() as (one, other):
+            compiled = graph(world, policy)
+            outcomes: Counter[tuple[str, str]] = Counter()
+            for n in range(10):
+                thread = f"t{n}"
+                await compiled.run(thread, Order(), one)
+                meeting = Meeting(2)
+                resume = compiled.resume(thread, HumanSignal.approve("jdoe"), meeting.on(one))
+                end = compiled.end(thread, meeting.on(other))
+                if end_first:
+                    ended, resumed = await asyncio.gather(end, resume)
+                else:
+                    resumed, ended = await asyncio.gather(resume, end)
+                outcomes[code(resumed), code(ended)] += 1
+                states = [row[0] for row in await world.rows(one, thread)]
+                assert ("ended" == states[-1]) is isinstance(ended, Cancelled)
+                assert "ended" not in states[:-1], "nothing follows the end"
+
+            assert set(outcomes) <= {
+                ("Completed", FailureCode.ALREADY_RESUMED),
+                ("Completed", FailureCode.LEASE_HELD),
+                (FailureCode.ALREADY_RESUMED, "Cancelled"),
+            }
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_of_fifty_answers_that_saw_the_same_row_exactly_one_wins(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.pair() as (one, other):
+            compiled = graph(world, policy)
+            await compiled.run("t", Order(), one)
+            meeting = Meeting(50)
+            stores = [meeting.on(one), meeting.on(other)]
+            results = await asyncio.gather(
+                *(compiled.resume("t", HumanSignal.approve(f"person-{n}"), stores[n % 2]) for n in range(50))
+            )
+
+            assert {"Completed": 1, FailureCode.ALREADY_RESUMED: 49} == Counter(map(code, results))
+
+    asyncio.run(main())
+
+
+def test_a_resumed_run_writes_nothing_after_somebody_ended_its_thread(world: Any) -> None:
+    async def main() -> None:
+        async with world.pair() as (one, other):
+
+            async def end_meanwhile(state: Order) -> Order:
+                assert Cancelled("t", CancelReason.ENDED, "Check") == await compiled.end("t", other)
+                raise ValueError("too late")
+
+            compiled = graph(world, CheckpointPolicy.BOUNDARIES, end_meanwhile)
+            await compiled.run("t", Order(), one)
+            result = await compiled.resume("t", HumanSignal.approve("jdoe"), one)
+
+            assert Cancelled("t", CancelReason.ENDED, "Pay") == result
+            assert ["interrupted", "resumed", "ended"] == [row[0] for row in await world.rows(one, "t")]
+
+    asyncio.run(main())
+
+
+def test_a_resumed_run_that_was_overtaken_writes_nothing(world: Any) -> None:
+    async def main() -> None:
+        async with world.pair() as (one, other):
+
+            async def overtake(state: Order) -> Order:
+                await compiled.run("t", Order(paid=7), other)
+                raise ValueError("too late")
+
+            compiled = graph(world, CheckpointPolicy.BOUNDARIES, overtake)
+            await compiled.run("t", Order(), one)
+            result = await compiled.resume("t", HumanSignal.approve("jdoe"), one)
+
+            assert FailureCode.SUPERSEDED is result.code
+            assert ["interrupted", "resumed", "interrupted"] == [row[0] for row in await world.rows(one, "t")]
+
+    asyncio.run(main())
+
+
+class TestLeases:
+    def test_a_second_run_of_a_thread_is_refused_while_the_first_one_runs(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.pair() as (one, other):
+                results: list[Any] = []
+
+                async def again(state: Order) -> Order:
+                    if not results:
+                        results.append(await compiled.run("t", Order(), other))
+                        results.append(await compiled.end("t", other))
+                    return state
+
+                compiled = (
+                    new(Order)
+                    .add_node("A", again)
+                    .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+                )
+                first = await compiled.run("t", Order(), one)
+
+                assert Completed("t", Order()) == first
+                assert [FailureCode.LEASE_HELD, FailureCode.LEASE_HELD] == [result.code for result in results]
+
+        asyncio.run(main())
+
+    def test_a_run_whose_lease_ran_out_stops_and_writes_nothing(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+
+                def sleep_too_long(state: Order) -> Order:
+                    world.clock.advance(timedelta(seconds=30))
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, sleep_too_long)
+                await compiled.run("t", Order(), store)
+                result = await compiled.resume("t", HumanSignal.approve("jdoe"), store)
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == result
+                assert ["running", "interrupted", "running"] == [row[0] for row in await world.rows(store, "t")]
+
+        asyncio.run(main())
+
+    def test_a_node_that_never_lets_the_loop_turn_does_not_lose_the_lease(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+
+                def slow(state: Order) -> Order:
+                    world.clock.advance(timedelta(seconds=20))
+                    return attrs.evolve(state, paid=state.paid + 1)
+
+                graph = new(Order)
+                for n in range(6):
+                    graph.add_node(f"n{n}", slow)
+                    if n:
+                        graph.add_edge(f"n{n - 1}", f"n{n}")
+                compiled = graph.compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+
+                assert Completed("t", Order(6)) == await compiled.run("t", Order(), store)
+                assert 7 == len(await world.rows(store, "t"))
+
+        asyncio.run(main())
+
+    def test_the_lease_is_renewed_in_the_background_while_a_node_waits(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                expiries = []
+
+                async def wait(state: Order) -> Order:
+                    for _ in range(4):
+                        world.clock.advance(timedelta(seconds=10))
+                        for _ in range(10):
+                            await asyncio.sleep(0)
+                        expiries.append((await store.live_lease("t")).expires_at - world.clock.now())
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
+                await compiled.run("t", Order(), store)
+                result = await compiled.resume("t", HumanSignal.approve("jdoe"), store)
+
+                assert Completed("t", Order()) == result
+                assert [timedelta(seconds=30)] * 4 == expiries
+
+        asyncio.run(main())
+
+    def test_a_waiting_node_is_interrupted_when_the_lease_is_lost(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.pair() as (one, other):
+                stopped = []
+
+                async def wait(state: Order) -> Order:
+                    try:
+                        await asyncio.Event().wait()
+                    except asyncio.CancelledError:
+                        stopped.append(True)
+                        raise
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
+                await compiled.run("t", Order(), one)
+                task = asyncio.create_task(compiled.resume("t", HumanSignal.approve("jdoe"), one))
+                while await other.live_lease("t") is None:
+                    await asyncio.sleep(0)
+                world.clock.advance(timedelta(seconds=31))
+                rival = graph(world, CheckpointPolicy.EVERY_NODE)
+                assert Cancelled("t", CancelReason.ENDED, "Check") == await rival.end("t", other)
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == await task
+                assert [True] == stopped
+                assert ["running", "interrupted", "running", "ended"] == [row[0] for row in await world.rows(one, "t")]
+
+        asyncio.run(main())
+
+    def test_a_row_by_somebody_without_the_lease_stops_the_run(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.pair() as (one, other):
+
+                async def intrude(state: Order) -> Order:
+                    await other.save((await other.load("t")).checkpoint)
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, intrude)
+                await compiled.run("t", Order(), one)
+                result = await compiled.resume("t", HumanSignal.approve("jdoe"), one)
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == result
+                assert 4 == len(await world.rows(one, "t"))
+                assert None is await one.live_lease("t")
+
+        asyncio.run(main())

@@ -1,0 +1,385 @@
+"""Stopping a run from outside: token, deadline, and the caller's own task."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from strata_core.errors import InvalidInputError
+from strata_core.graph import (
+    CancellationToken,
+    Cancelled,
+    CancelReason,
+    CheckpointPolicy,
+    Completed,
+    FailureCode,
+    HumanSignal,
+    Interrupted,
+    RetryPolicy,
+    StateGraph,
+)
+
+new: Any = StateGraph
+"""Tests misuse it on purpose, and look into results of every kind."""
+
+BOTH = pytest.mark.parametrize("policy", list(CheckpointPolicy))
+
+
+@attrs.frozen
+class Job:
+    done: tuple[str, ...] = ()
+
+
+def does(name: str) -> Callable[[Job], Job]:
+    return lambda state: attrs.evolve(state, done=(*state.done, name))
+
+
+def graph(world: Any, policy: CheckpointPolicy, second: Any, **options: Any) -> Any:
+    return (
+        new(Job)
+        .add_node("A", does("A"))
+        .add_node("B", second, **options)
+        .add_node("C", does("C"))
+        .add_edge("A", "B")
+        .add_edge("B", "C")
+        .compile(checkpointing=policy, clock=world.clock)
+    )
+
+
+async def forever(state: Job) -> Job:
+    await asyncio.Event().wait()
+    return state
+
+
+@BOTH
+def test_a_token_interrupts_an_async_node_at_once_and_the_thread_goes_on_there(
+    world: Any, policy: CheckpointPolicy
+) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            token = CancellationToken()
+
+            async def waits(state: Job) -> Job:
+                asyncio.get_running_loop().call_soon(token.cancel, "shutting down")
+                return await forever(state)
+
+            result = await graph(world, policy, waits).run("t", Job(), store, cancellation=token)
+
+            assert Cancelled("t", CancelReason.CANCELLED, "B", "shutting down") == result
+            last = (await world.log(store, "t"))[-1]
+            assert ("cancelled", "B", "B") == (last.state, last.suspended_node, last.next_node)
+            assert {"done": ["A"]} == last.frozen_state
+            assert {"strata.cancel_reason": "cancelled", "strata.cancel_detail": "shutting down"} == last.metadata
+            assert None is await store.live_lease("t")
+
+            resumed = await graph(world, policy, does("B")).resume("t", None, store)
+            assert Completed("t", Job(("A", "B", "C"))) == resumed
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_a_deadline_interrupts_an_async_node(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+
+            async def waits(state: Job) -> Job:
+                asyncio.get_running_loop().call_soon(world.clock.advance, 5)
+                return await forever(state)
+
+            result = await graph(world, policy, waits).run("t", Job(), store, deadline=timedelta(seconds=5))
+
+            assert Cancelled("t", CancelReason.DEADLINE, "B") == result
+            assert {"strata.cancel_reason": "deadline"} == (await world.log(store, "t"))[-1].metadata
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_a_deadline_that_has_passed_stops_before_the_first_node(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            result = await graph(world, policy, does("B")).run("t", Job(), store, deadline=world.clock.now())
+
+            assert Cancelled("t", CancelReason.DEADLINE, "A") == result
+
+    asyncio.run(main())
+
+
+def test_a_deadline_is_noticed_between_nodes_that_never_let_the_loop_turn(world: Any) -> None:
+    def slow(state: Job) -> Job:
+        world.clock.advance(10)
+        return does("B")(state)
+
+    compiled = graph(world, CheckpointPolicy.BOUNDARIES, slow)
+    result = asyncio.run(compiled.run("t", Job(), deadline=timedelta(seconds=5)))
+
+    assert Cancelled("t", CancelReason.DEADLINE, "C") == result
+
+
+def test_a_retry_delay_is_interrupted(world: Any) -> None:
+    async def main() -> None:
+        token = CancellationToken()
+        calls = []
+
+        def fails(state: Job) -> Job:
+            calls.append(1)
+            asyncio.get_running_loop().call_soon(token.cancel)
+            raise OSError("down")
+
+        retry = RetryPolicy(max_attempts=5, initial_delay=timedelta(hours=1))
+        result = await graph(world, CheckpointPolicy.BOUNDARIES, fails, retry=retry).run("t", Job(), cancellation=token)
+
+        assert Cancelled("t", CancelReason.CANCELLED, "B") == result
+        assert [1] == calls
+
+    asyncio.run(main())
+
+
+def test_a_token_cancelled_by_a_def_node_lets_that_node_commit(world: Any) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            token = CancellationToken()
+
+            def last(state: Job) -> Job:
+                token.cancel()
+                return does("B")(state)
+
+            result = await graph(world, CheckpointPolicy.EVERY_NODE, last).run("t", Job(), store, cancellation=token)
+
+            assert Cancelled("t", CancelReason.CANCELLED, "C") == result
+            assert {"done": ["A", "B"]} == (await world.log(store, "t"))[-1].frozen_state
+
+    asyncio.run(main())
+
+
+def test_a_token_cancelled_from_inside_an_async_node_does_not_disturb_what_follows(world: Any) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            token = CancellationToken()
+
+            async def last(state: Job) -> Job:
+                token.cancel()
+                return does("B")(state)
+
+            result = await graph(world, CheckpointPolicy.EVERY_NODE, last).run("t", Job(), store, cancellation=token)
+            await asyncio.sleep(0)
+
+            assert Cancelled("t", CancelReason.CANCELLED, "C") == result
+            assert 0 == asyncio.current_task().cancelling()  # type: ignore[union-attr]
+
+    asyncio.run(main())
+
+
+def test_a_token_can_be_cancelled_from_another_thread(world: Any) -> None:
+    async def main() -> None:
+        token = CancellationToken()
+
+        async def waits(state: Job) -> Job:
+            threading.Thread(target=token.cancel).start()
+            return await forever(state)
+
+        result = await graph(world, CheckpointPolicy.BOUNDARIES, waits).run("t", Job(), cancellation=token)
+
+        assert Cancelled("t", CancelReason.CANCELLED, "B") == result
+
+    asyncio.run(main())
+
+
+def test_a_node_that_survives_its_interruption_commits(world: Any) -> None:
+    async def main() -> None:
+        token = CancellationToken()
+
+        async def stubborn(state: Job) -> Job:
+            asyncio.get_running_loop().call_soon(token.cancel)
+            with contextlib.suppress(asyncio.CancelledError):
+                await forever(state)
+            return does("B")(state)
+
+        async with world.open() as store:
+            result = await graph(world, CheckpointPolicy.EVERY_NODE, stubborn).run(
+                "t", Job(), store, cancellation=token
+            )
+
+            assert Cancelled("t", CancelReason.CANCELLED, "C") == result
+            assert {"done": ["A", "B"]} == (await world.log(store, "t"))[-1].frozen_state
+            assert 0 == asyncio.current_task().cancelling()  # type: ignore[union-attr]
+
+    asyncio.run(main())
+
+
+def test_a_blocking_node_sees_that_the_run_must_stop_and_is_waited_for(world: Any) -> None:
+    async def main() -> None:
+        token = CancellationToken()
+        loop = asyncio.get_running_loop()
+        noticed = threading.Event()
+
+        def blocking(state: Job, ctx: Any) -> Job:
+            ctx.cancellation.subscribe(noticed.set)
+            loop.call_soon_threadsafe(token.cancel)
+            assert noticed.wait(30)
+            return does("B")(state)
+
+        result = await graph(world, CheckpointPolicy.BOUNDARIES, blocking, blocking=True).run(
+            "t", Job(), cancellation=token
+        )
+
+        assert Cancelled("t", CancelReason.CANCELLED, "C") == result
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_cancelling_the_task_writes_the_checkpoint_and_raises(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            started = asyncio.Event()
+
+            async def waits(state: Job) -> Job:
+                started.set()
+                return await forever(state)
+
+            task = asyncio.create_task(graph(world, policy, waits).run("t", Job(), store))
+            await started.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+            assert ("cancelled", "B", "B") == (await world.rows(store, "t"))[-1]
+            assert None is await store.live_lease("t")
+            resumed = await graph(world, policy, does("B")).resume("t", None, store)
+            assert Completed("t", Job(("A", "B", "C"))) == resumed
+
+    asyncio.run(main())
+
+
+class SlowStore:
+    """Lets a test cancel a call in the middle of the n-th write, before or after it is done."""
+
+    def __init__(self, store: Any, at: int, *, before: bool) -> None:
+        self._store = store
+        self._at = at
+        self._before = before
+        self.calls = 0
+        self.reached = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        if name not in ("save", "save_if_latest", "save_under_lease", "acquire_lease"):
+            return method
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            if self.calls != self._at:
+                return await method(*args, **kwargs)
+            if self._before:
+                self.reached.set()
+                await asyncio.sleep(3600)
+            result = await method(*args, **kwargs)
+            self.reached.set()
+            await asyncio.sleep(3600)
+            return result
+
+        return call
+
+
+@BOTH
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_a_cancellation_in_the_middle_of_any_write_leaves_the_log_whole(
+    world: Any, policy: CheckpointPolicy, at: int, before: bool
+) -> None:
+    """Whatever had become of the write, it is done once, and the thread can go on to its end."""
+
+    async def main() -> None:
+        async with world.open() as store:
+            compiled = (
+                new(Job)
+                .add_node("A", does("A"))
+                .add_node("B", does("B"))
+                .add_interrupt_boundary("B")
+                .add_node("C", does("C"))
+                .add_edge("A", "B")
+                .add_edge("B", "C")
+                .compile(checkpointing=policy, clock=world.clock)
+            )
+            slow = SlowStore(store, at, before=before)
+            task = asyncio.create_task(compiled.run("t", Job(), slow))
+            reached = asyncio.create_task(slow.reached.wait())
+            await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
+            reached.cancel()
+            if not task.done():
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+
+            assert None is await store.live_lease("t")
+            result = await compiled.resume("t", None, store)
+            if getattr(result, "code", None) is FailureCode.SIGNAL_REQUIRED or isinstance(result, Interrupted):
+                result = await compiled.resume("t", HumanSignal.approve("jdoe"), store)
+            assert Completed("t", Job(("A", "B", "C"))) == result
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_an_answer_whose_write_is_cancelled_is_kept(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            compiled = (
+                new(Job)
+                .add_node("A", does("A"))
+                .add_interrupt_boundary("A")
+                .add_node("B", does("B"))
+                .add_edge("A", "B")
+                .compile(checkpointing=policy, clock=world.clock)
+            )
+            await compiled.run("t", Job(), store)
+            slow = SlowStore(store, 1, before=False)
+            task = asyncio.create_task(compiled.resume("t", HumanSignal.approve("jdoe"), slow))
+            await slow.reached.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+            last = (await world.log(store, "t"))[-1]
+            assert ("cancelled", "B", "jdoe") == (last.state, last.next_node, last.decision.reviewer)
+            assert Completed("t", Job(("A", "B"))) == await compiled.resume("t", None, store)
+
+    asyncio.run(main())
+
+
+def test_a_node_that_is_cancelled_by_what_it_awaits_has_failed(world: Any) -> None:
+    async def main() -> None:
+        async def waits(state: Job) -> Job:
+            inner = asyncio.create_task(asyncio.sleep(3600))
+            inner.cancel()
+            await inner
+            return state
+
+        result = await graph(world, CheckpointPolicy.BOUNDARIES, waits).run("t", Job())
+
+        assert FailureCode.NODE_FAILED is result.code
+        assert "B" == result.node
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("deadline", ["tomorrow", 5, 1.5])
+def test_a_deadline_of_another_type_is_refused_before_anything_runs(world: Any, deadline: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"^deadline: "):
+        asyncio.run(graph(world, CheckpointPolicy.BOUNDARIES, does("B")).run("t", Job(), deadline=deadline))
+
+
+def test_a_naive_deadline_is_refused(world: Any) -> None:
+    naive = world.clock.now().replace(tzinfo=None)
+
+    with pytest.raises(InvalidInputError, match=r"aware"):
+        asyncio.run(graph(world, CheckpointPolicy.BOUNDARIES, does("B")).run("t", Job(), deadline=naive))

@@ -1,0 +1,5 @@
+"""The command `strata`: threads, checkpoints and plugins, read-only."""
+
+from strata_host.cli._main import strata
+
+__all__ = ["strata"]

@@ -1,0 +1,73 @@
+"""From a store's errors to the command's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+
+from strata_core.errors import InvalidInputError, PluginError, StrataError
+
+__all__ = ["CommandError", "opening", "querying"]
+
+_PARAMETERS: Final = {
+    "thread_id": "ID",
+    "limit": "'--limit'",
+    "cursor": "'--cursor'",
+    "metadata": "'--meta'",
+    "graph_id": "'--graph'",
+    "graph_version": "'--graph'",
+    "blobs": "'--blobs'",
+    "offload": "'--blobs'",
+    "url": "'--storage'",
+}
+
+
+class CommandError(click.ClickException):
+    """The command cannot give what it was asked for; exit code 1."""
+
+    exit_code = 1
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """Tell errors of opening a store as errors of the options that named it.
+
+    Raises:
+        click.UsageError: No installed plugin serves the URL, it is malformed, or its file is not there; exit code 2.
+        CommandError: The storage is there but cannot be opened; exit code 1.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        raise _bad_parameter(error, "'--storage'") from error
+    except PluginError as error:
+        # Nobody at fault means that nobody serves what was asked for.
+        raise (CommandError if error.distributions else click.UsageError)(str(error)) from error
+    except StrataError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise click.BadParameter(str(error), param_hint="'--storage'") from error
+        raise CommandError(f"cannot open the storage: {error}") from error
+
+
+@contextmanager
+def querying() -> Iterator[None]:
+    """Tell errors of a query as the command's errors.
+
+    Raises:
+        click.BadParameter: An argument breaks a rule of the store; exit code 2.
+        CommandError: The query failed; exit code 1.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        raise _bad_parameter(error, error.argument) from error
+    except StrataError as error:
+        raise CommandError(f"query failed: {error}") from error
+
+
+def _bad_parameter(error: InvalidInputError, default: str) -> click.BadParameter:
+    root = error.argument.split(".", 1)[0].split("[", 1)[0]
+    return click.BadParameter(error.problem, param_hint=_PARAMETERS.get(root, default))

@@ -1,0 +1,28 @@
+"""The root of the command."""
+
+from __future__ import annotations
+
+import click
+
+from strata_host.cli._checkpoint import checkpoint
+from strata_host.cli._group import StrataGroup
+from strata_host.cli._plugins import plugins
+from strata_host.cli._thread import thread
+
+__all__ = ["strata"]
+
+
+@click.group(cls=StrataGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="strata-host", message="%(prog)s %(version)s")
+def strata() -> None:
+    """Look into the threads and checkpoints of a Strata store.
+
+    Read-only: nothing here writes to a store, creates a file, or runs a node.
+
+    Exit codes: 0 for success, 1 when something is not found or the store cannot be read, 2 for wrong usage.
+    """
+
+
+strata.add_command(thread)
+strata.add_command(checkpoint)
+strata.add_command(plugins)

@@ -1,0 +1,54 @@
+"""A password in a URL is never shown."""
+
+from __future__ import annotations
+
+import pytest
+
+URLS = [
+    "nosuch://user:s3cr3t-pw@host/db",
+    "nosuch://user:s3cr3t-pw/with@signs@host:notaport/db",
+    "nosuch://:s3cr3t-pw@host",
+    "nosuch://user@host/db?sslpassword=s3cr3t-pw&x=1",
+    "nosuch://user:s3cr3t-pw",
+    "no such://user:s3cr3t-pw@host",
+]
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("option", ["--storage", "--blobs"])
+def test_not_when_nobody_serves_it(look, shelf, checkpoint, url, option):
+    result = look("thread", "list", option, url, code=None)
+
+    assert result.exit_code in {1, 2}
+    assert "s3cr3t" not in result.output
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["{url}"],
+        ["thread", "list", "--limit", "{url}"],
+        ["thread", "list", "--status", "{url}"],
+        ["thread", "list", "--cursor", "{url}"],
+        ["thread", "list", "--meta={url}"],
+        ["thread", "{url}"],
+        ["thread", "list", "{url}"],
+        ["checkpoint", "log", "{url}", "extra"],
+    ],
+    ids=" ".join,
+)
+def test_not_in_the_wrong_place(look, url, args):
+    result = look(*(arg.format(url=url) for arg in args), code=None)
+
+    assert "s3cr3t" not in result.stderr
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_not_when_a_plugin_raises_what_it_was_given(strata, debug):
+    url = "broken://user:s3cr3t%2Dpw@host/db"
+    result = strata("thread", "list", code=1, STRATA_STORAGE=url, STRATA_DEBUG=debug)
+
+    assert "RuntimeError" in result.stderr
+    assert "s3cr3t" not in result.output
+    assert ("Traceback" in result.stderr) == bool(debug)

@@ -1,0 +1,123 @@
+"""Hops, transactions and statements do not vary from machine to machine, so they are pinned."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlite_support import EXAMPLE_TIME, save, traced, with_backend, writer_of
+
+from strata_core.rows import Commit, Drop, HeadQuery, Take
+from strata_sqlite import SqliteBackend
+from strata_sqlite._connection import Connection
+
+
+@pytest.fixture
+def hops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The functions that were sent to a connection's thread."""
+    sent: list[str] = []
+    original = Connection._hop
+
+    async def count(self: Connection, function: Callable[..., Any], *args: Any) -> Any:
+        sent.append(str(args[1]) if len(args) > 1 else "")
+        return await original(self, function, *args)
+
+    monkeypatch.setattr(Connection, "_hop", count)
+    return sent
+
+
+def test_a_save_is_one_hop_one_transaction_and_five_statements(tmp_path: Path, hops: list[str]) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        await backend.commit([save("t")])
+        hops.clear()
+        with traced(writer_of(backend)) as statements:
+            await backend.commit([save("t", updated=EXAMPLE_TIME + 1)])
+
+        assert 1 == len(hops)
+        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+
+    with_backend(tmp_path / "store.db", check)
+
+
+def test_fifty_saves_are_one_hop_one_transaction_and_five_statements(tmp_path: Path, hops: list[str]) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        threads = [f"t{number}" for number in range(50)]
+        await backend.commit([save(thread_id) for thread_id in threads])
+        hops.clear()
+        with traced(writer_of(backend)) as statements:
+            await backend.commit([save(thread_id, updated=EXAMPLE_TIME + 1) for thread_id in threads])
+
+        assert 1 == len(hops)
+        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+
+    with_backend(tmp_path / "store.db", check)
+
+
+def test_a_lease_taken_with_the_first_row_costs_one_statement_more(tmp_path: Path) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        with traced(writer_of(backend)) as statements:
+            await backend.commit([save(f"t{number}", lease=Take("me", 10**9)) for number in range(50)])
+
+        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "UPDATE", "COMMIT"] == [text.split()[0] for text in statements]
+
+    with_backend(tmp_path / "store.db", check)
+
+
+def test_a_lease_given_back_with_the_last_row_costs_no_statement_more(tmp_path: Path) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        await backend.commit([save("t", lease=Take("me", 10**9), metadata={"tenant": "acme"})])
+        with traced(writer_of(backend)) as statements:
+            await backend.commit([save("t", "completed", token=1, lease=Drop(), metadata={"tenant": "acme"})])
+
+        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+
+    with_backend(tmp_path / "store.db", check)
+
+
+def test_only_a_save_that_changes_metadata_writes_the_index_of_metadata(tmp_path: Path) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        await backend.commit([save("t", metadata={"a": "1", "b": "1"})])
+        with traced(writer_of(backend)) as same:
+            await backend.commit([save("t", updated=EXAMPLE_TIME + 9, metadata={"a": "1", "b": "1"})])
+        with traced(writer_of(backend)) as changed:
+            await backend.commit([save("t", metadata={"a": "1", "b": "2"})])
+
+        assert [] == [text for text in same if "strata_metadata" in text]
+        assert [
+            "DELETE FROM strata_metadata WHERE key = 'b' AND value = '1' AND thread = 1",
+            "INSERT OR IGNORE INTO strata_metadata(key, value, thread) VALUES ('b', '2', 1)",
+        ] == [text for text in changed if "strata_metadata" in text]
+
+    with_backend(tmp_path / "store.db", check)
+
+
+def test_refused_and_repeated_commits_write_nothing(tmp_path: Path) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        first = save("t")
+        await backend.commit([first])
+        with traced(writer_of(backend)) as statements:
+            await backend.commit([first])
+            await backend.commit([save("t", after=7)])
+            await backend.commit([Commit("u", b"12345678", token=5, lease=Drop())])
+
+        assert ["BEGIN", "SELECT", "COMMIT"] * 3 == [text.split()[0] for text in statements]
+
+    with_backend(tmp_path / "store.db", check)
+
+
+def test_every_read_is_one_hop(tmp_path: Path, hops: list[str]) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        await backend.commit([save("t")])
+        for read in (
+            backend.read_head("t"),
+            backend.read("t", None, None),
+            backend.read("t", 0, 5),
+            backend.read_blobs("t", ["sha256:0"]),
+            backend.list_heads(HeadQuery(metadata={"a": "b"}, due_until=5)),
+        ):
+            hops.clear()
+            await read
+
+            assert 1 == len(hops)
+
+    with_backend(tmp_path / "store.db", check)
