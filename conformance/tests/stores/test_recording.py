@@ -98,7 +98,7 @@ def test_what_changes_after_a_call_is_recorded_as_it_was() -> None:
 def test_a_state_that_no_store_takes_is_recorded_all_the_same() -> None:
     """The store refuses it, not the recorder: neither a cycle nor a very deep state is too much."""
     cycle: list[Any] = []
-    cycle += [cycle, cycle]
+    cycle.append(cycle)
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]

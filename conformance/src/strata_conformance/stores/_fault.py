@@ -48,7 +48,7 @@ class Fault:
     op: str
     nth: int = 1
     when: When = "before"
-    error: BaseException | type[BaseException] | None = None
+    error: BaseException | None = None
 
     def __str__(self) -> str:
         return f"{self.when} {self.op} {self.nth}"
@@ -102,7 +102,7 @@ class Plan:
         raise _error(fault, "the answer was lost") from cause
 
 
-def _error(fault: Fault, problem: str) -> BaseException | type[BaseException]:
+def _error(fault: Fault, problem: str) -> BaseException:
     if fault.error is not None:
         return fault.error
     return StoreUnavailableError(f"{problem} (planned fault: {fault})", maybe_written=True)
@@ -122,5 +122,7 @@ def _check(fault: Fault, argument: str, ops: Collection[str]) -> None:
         raise InvalidInputError(f"{argument}.nth", f"must be an int of at least 1, not {fault.nth!r}")
     if fault.when not in _WHEN:
         raise InvalidInputError(f"{argument}.when", f"must be one of {', '.join(_WHEN)}, not {fault.when!r}")
+    if fault.error is not None and not isinstance(fault.error, BaseException):
+        raise InvalidInputError(f"{argument}.error", f"must be an exception, not {fault.error!r}")
     if fault.when == "cancel" and fault.error is not None:
         raise InvalidInputError(f"{argument}.error", "must be None with 'cancel', which raises CancelledError")
