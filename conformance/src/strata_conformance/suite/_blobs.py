@@ -75,7 +75,15 @@ class BlobStoreTests(SuiteTests):
     @promise("blob-1")
     async def test_a_blob_comes_back_as_it_was_put(self, open_blobs: OpenBlobs) -> None:
         """A blob comes back byte for byte, from this handle and any other: empty, of any bytes, of several megabytes."""
-        contents = [b"", A, bytes(range(256)), b"\x00" * 1000, b"\r\n\n\r", "\u00e9\U0001f600".encode(), b"z" * 5_000_000]
+        contents = [
+            b"",
+            A,
+            bytes(range(256)),
+            b"\x00" * 1000,
+            b"\r\n\n\r",
+            "\u00e9\U0001f600".encode(),
+            b"z" * 5_000_000,
+        ]
         async with opened(open_blobs()) as one, opened(open_blobs()) as two:
             for content in contents:
                 await one.put("t", digest_of(content), content)

@@ -242,7 +242,8 @@ class CancellationTests(PortTests):
         async with open_store() as store:
             for turns in range(12):
                 tasks = [
-                    asyncio.ensure_future(store.save(checkpoint(f"c{turns}-{n % 3}", state={"n": n}))) for n in range(12)
+                    asyncio.ensure_future(store.save(checkpoint(f"c{turns}-{n % 3}", state={"n": n})))
+                    for n in range(12)
                 ]
                 for _ in range(turns):
                     await asyncio.sleep(0)

@@ -197,9 +197,7 @@ class InputRuleTests(PortTests):
         writes nothing."""
         async with open_store() as store:
             calls = [
-                call
-                for call in CALLS
-                if call.argument and (call.needs is None or call.needs in store.capabilities)
+                call for call in CALLS if call.argument and (call.needs is None or call.needs in store.capabilities)
             ]
             got = await refused(store, [(c.name, lambda s, ask=c.ask: ask(s, bad)) for c in calls])  # type: ignore[misc]
             await untouched(store)
@@ -285,8 +283,10 @@ class InputRuleTests(PortTests):
         bad: list[tuple[str, Any]] = [
             *(("created_at", attrs.evolve(good, created_at=moment)) for moment in [*BAD_MOMENTS, None]),
             *(("resumed_at", attrs.evolve(good, resumed_at=moment)) for moment in BAD_MOMENTS),
-            *(("decided_at", attrs.evolve(good, decision=attrs.evolve(good.decision, decided_at=moment)))
-              for moment in [*BAD_MOMENTS, None]),
+            *(
+                ("decided_at", attrs.evolve(good, decision=attrs.evolve(good.decision, decided_at=moment)))
+                for moment in [*BAD_MOMENTS, None]
+            ),
             *(("due_at", attrs.evolve(good, wait=attrs.evolve(good.wait, due_at=moment))) for moment in BAD_MOMENTS),
             *(("nested", attrs.evolve(good, nested=attrs.evolve(good.nested, created_at=m))) for m in BAD_MOMENTS),
             *(("status", attrs.evolve(good, status=status)) for status in ("paused", None, "resumed", 1)),
@@ -379,11 +379,13 @@ class InputRuleTests(PortTests):
         InvalidInputError that names it."""
         async with open_store() as store:
             attempts: list[tuple[str, Attempt]] = [
-                (f"at {n!r}", lambda s, n=n: s.load("t", at=n)) for n in BAD_POSITIONS  # type: ignore[misc]
+                (f"at {n!r}", lambda s, n=n: s.load("t", at=n))
+                for n in BAD_POSITIONS  # type: ignore[misc]
             ]
             if Capability.QUERY in store.capabilities:
                 attempts += [
-                    (f"start {n!r}", lambda s, n=n: s.get_log("t", start=n)) for n in [*BAD_POSITIONS, None]  # type: ignore[misc]
+                    (f"start {n!r}", lambda s, n=n: s.get_log("t", start=n))
+                    for n in [*BAD_POSITIONS, None]  # type: ignore[misc]
                 ]
             got = await refused(store, attempts)
 
@@ -398,8 +400,14 @@ class InputRuleTests(PortTests):
             for expected in BAD_EXPECTED:
                 attempts += [
                     (f"if {expected!r}", lambda s, e=expected: s.save_if_latest(checkpoint(), e)),  # type: ignore[misc]
-                    (f"under {expected!r}", lambda s, e=expected: s.save_under_lease(checkpoint(), forged("t"), expected=e)),  # type: ignore[misc]
-                    (f"acquire {expected!r}", lambda s, e=expected: s.acquire_lease("t", owner="o", ttl=LONG, expected=e)),  # type: ignore[misc]
+                    (
+                        f"under {expected!r}",
+                        lambda s, e=expected: s.save_under_lease(checkpoint(), forged("t"), expected=e),
+                    ),  # type: ignore[misc]
+                    (
+                        f"acquire {expected!r}",
+                        lambda s, e=expected: s.acquire_lease("t", owner="o", ttl=LONG, expected=e),
+                    ),  # type: ignore[misc]
                 ]
             got = await refused(store, attempts)
             await untouched(store)
@@ -506,7 +514,8 @@ class InputRuleTests(PortTests):
         async with open_store() as store:
             await store.save(checkpoint("kept", CheckpointStatus.COMPLETED))
             attempts: list[tuple[str, Attempt]] = [
-                (f"older_than {m!r}", lambda s, m=m: s.purge(m)) for m in [*BAD_MOMENTS, None]  # type: ignore[misc]
+                (f"older_than {m!r}", lambda s, m=m: s.purge(m))
+                for m in [*BAD_MOMENTS, None]  # type: ignore[misc]
             ]
             attempts += [(f"states {v!r}", lambda s, v=v: s.purge(BASE + LONG, states=v)) for v in states]  # type: ignore[misc]
             got = await refused(store, attempts)

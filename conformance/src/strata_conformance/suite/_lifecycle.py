@@ -124,9 +124,7 @@ class LifecycleTests(PortTests):
         assert isinstance(declared, frozenset)
         assert {Capability} >= {type(capability) for capability in declared}
         assert declared == again
-        assert (Capability.OFFLOAD in declared) == bool(
-            declared & {Capability.OWN_BLOBS, Capability.EXTERNAL_BLOBS}
-        )
+        assert (Capability.OFFLOAD in declared) == bool(declared & {Capability.OWN_BLOBS, Capability.EXTERNAL_BLOBS})
 
     @promise("readonly-1")
     @pytest.mark.requires(Capability.READ_ONLY)

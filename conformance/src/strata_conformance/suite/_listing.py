@@ -86,9 +86,7 @@ class QueryTests(PortTests):
     @promise("list-3")
     @queries
     @pytest.mark.parametrize("status", list(CheckpointStatus))
-    async def test_a_summary_tells_the_latest_checkpoint(
-        self, open_store: OpenStore, status: CheckpointStatus
-    ) -> None:
+    async def test_a_summary_tells_the_latest_checkpoint(self, open_store: OpenStore, status: CheckpointStatus) -> None:
         """A summary holds everything of the thread's latest checkpoint but the state, its sequence, and as its time
         the later of created_at and resumed_at."""
         record = every_field("t", status)

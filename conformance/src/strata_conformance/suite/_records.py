@@ -22,7 +22,9 @@ STATES: dict[str, dict[str, Any]] = {
     "lookalikes": {"int": 1, "float": 1.0, "bool": True, "text": "1", "zeros": [0, 0.0, -0.0, False, "", None]},
     "integers": {"big": [2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**100, -(10**1000)]},
     "floats": {"edges": [0.1, 1 / 3, 1e308, 5e-324, -5e-324, 1e22, 1e-7, 123456789.123456789, 1.7976931348623157e308]},
-    "text": {"all": ["\u00e9", "e\u0301", "\U0001f600", "\u2028\u2029", "\x00\x01\x1f\x7f", '"\\/\b\f\n\r\t', "\uffff"]},
+    "text": {
+        "all": ["\u00e9", "e\u0301", "\U0001f600", "\u2028\u2029", "\x00\x01\x1f\x7f", '"\\/\b\f\n\r\t', "\uffff"]
+    },
     "keys": {
         "": 1,
         " ": 2,
@@ -103,7 +105,9 @@ class RecordTests(PortTests):
             Wait(WaitKind.PERSON, on_timeout="Remind", due_at=BASE),
         ]
         records += [attrs.evolve(bare, wait=wait) for wait in waits]
-        records += [attrs.evolve(bare, decision=HumanDecision("Node", approved, "", BASE)) for approved in (True, False)]
+        records += [
+            attrs.evolve(bare, decision=HumanDecision("Node", approved, "", BASE)) for approved in (True, False)
+        ]
         records += [attrs.evolve(bare, suspended_node="", next_node="")]
         async with open_store() as store:
             got = [await _there_and_back(store, record) for record in records]
@@ -121,8 +125,10 @@ class RecordTests(PortTests):
             datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
         ]
         async with open_store() as store:
-            got = [await _there_and_back(store, checkpoint(at=m, resumed_at=m, wait=Wait(WaitKind.TIMER, due_at=m)))
-                   for m in moments]
+            got = [
+                await _there_and_back(store, checkpoint(at=m, resumed_at=m, wait=Wait(WaitKind.TIMER, due_at=m)))
+                for m in moments
+            ]
 
         times = [(g.created_at, g.resumed_at, g.wait.due_at if g.wait else None) for g in got]
         assert [(m, m, m) for m in moments] == times

@@ -45,7 +45,14 @@ class RowPrimitiveTests(BackendTests):
     async def test_rows_come_back_byte_for_byte(self, open_backend: OpenBackend) -> None:
         """A row comes back byte for byte, with its sequence, its version, the ID of its commit and the whole row it
         builds on, whatever its text is."""
-        bodies = [b"{}", b'{"a": 1}', b'{"a":1,"a":2}', b'{"a":1e400}', '{"\u00e9":"\U0001f600"}'.encode(), b'{"a":"\\u0000"}']
+        bodies = [
+            b"{}",
+            b'{"a": 1}',
+            b'{"a":1,"a":2}',
+            b'{"a":1e400}',
+            '{"\u00e9":"\U0001f600"}'.encode(),
+            b'{"a":"\\u0000"}',
+        ]
         bodies += [b'{"n":' + b"9" * 5000 + b"}", b'{"big":"' + b"x" * 2_000_000 + b'"}']
         ids = [os.urandom(8) for _ in bodies]
         async with opened(open_backend()) as backend:
@@ -121,9 +128,7 @@ class RowPrimitiveTests(BackendTests):
         and the backend's time; of an unknown thread, none."""
         async with opened(open_backend()) as backend:
             write_id = os.urandom(8)
-            done = await backend.commit(
-                [Commit("t", write_id, row=row(), external=True, lease=Take("worker", HOUR))]
-            )
+            done = await backend.commit([Commit("t", write_id, row=row(), external=True, lease=Take("worker", HOUR))])
             refused = await backend.commit([Commit("t", os.urandom(8), lease=Take("o", HOUR))])
             unknown = await backend.commit([Commit("unknown", os.urandom(8), after=3, row=row())])
 

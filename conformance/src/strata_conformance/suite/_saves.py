@@ -23,7 +23,9 @@ class CheckpointStoreTests(PortTests):
     """Appends, their order and their conditions; loads."""
 
     @promise("save-1")
-    async def test_a_save_returns_the_position_in_the_threads_log_counted_from_zero(self, open_store: OpenStore) -> None:
+    async def test_a_save_returns_the_position_in_the_threads_log_counted_from_zero(
+        self, open_store: OpenStore
+    ) -> None:
         """A save returns the sequence of the checkpoint: 0, 1, 2 and so on, for each thread on its own."""
         async with open_store() as store:
             got = [await store.save(checkpoint(thread, state={"n": n})) for n in range(3) for thread in ("a", "b")]

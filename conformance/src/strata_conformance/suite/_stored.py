@@ -151,9 +151,9 @@ class StoredRowTests(BackendTests):
             rows = await backend.read("t", 0, None)
             blobs = dict(await backend.read_blobs("t", [NAME]))
 
-        assert [
-            {"whole": {"big": None, "n": n}, "blobs": {"big": NAME}} for n in range(3)
-        ] == [json.loads(r.body) for r in rows]
+        assert [{"whole": {"big": None, "n": n}, "blobs": {"big": NAME}} for n in range(3)] == [
+            json.loads(r.body) for r in rows
+        ]
         assert ["1.9.0"] * 3 == [r.version for r in rows]
         assert {NAME: json.dumps(BIG).encode()} == blobs
 
