@@ -1,4 +1,4 @@
-"""The backend passes the suite that every store passes, with the disk waited for as in production."""
+"""SQLite keeps every promise of the contract; this is all that a backend of a third party needs, too."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from strata_core.testing import FakeClock
 from strata_sqlite import SqliteBackend
 
 
-class TestSqliteBackend(RowBackendTests):
+class TestConformance(RowBackendTests):
     @pytest.fixture
     def open_backend(self, tmp_path: Path, clock: FakeClock) -> OpenBackend:
         return lambda: SqliteBackend(tmp_path / "threads.db", clock=clock)

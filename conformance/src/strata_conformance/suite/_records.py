@@ -66,7 +66,8 @@ class RecordTests(PortTests):
     @pytest.mark.parametrize("status", list(CheckpointStatus))
     async def test_every_field_comes_back_equal(self, open_store: OpenStore, status: CheckpointStatus) -> None:
         """A checkpoint of any status with every field filled in comes back equal, from this handle and after the
-        storage was opened again."""
+        storage was opened again.
+        """
         record = every_field("t", status)
         async with open_store() as store:
             got = await _there_and_back(store, record)
@@ -93,7 +94,8 @@ class RecordTests(PortTests):
     @promise("record-3")
     async def test_each_field_comes_back_alone(self, open_store: OpenStore) -> None:
         """Each optional field comes back equal when it is the only one, and so does each part of a decision, a wait
-        and a nested checkpoint."""
+        and a nested checkpoint.
+        """
         full = every_field("t", CheckpointStatus.INTERRUPTED)
         bare = Checkpoint("t", CheckpointStatus.INTERRUPTED, {}, BASE)
         names = ("suspended_node", "next_node", "metadata", "nested", "decision", "wait", "graph", "resumed_at")
@@ -139,7 +141,8 @@ class RecordTests(PortTests):
     async def test_every_json_value_comes_back_in_type_and_value(self, open_store: OpenStore, kind: str) -> None:
         """Every JSON value comes back the same in type and value: 1 is not 1.0 or true, -0.0 keeps its sign, integers
         of any size and floats are exact, text is kept code point by code point, NUL included, and no key of a state
-        means anything to the store."""
+        means anything to the store.
+        """
         state = STATES[kind]
         async with open_store() as store:
             got = await _there_and_back(store, checkpoint(state=state))
