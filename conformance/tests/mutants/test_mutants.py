@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from strata_conformance import RowBackendTests, promises_of
+
 pytest_plugins = ["pytester"]
 
 HERE = Path(__file__).parent
@@ -49,6 +51,7 @@ class Verdict:
     def __init__(self) -> None:
         self.failed: set[str] = set()
         self.passed: set[str] = set()
+        self.skipped: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         seen: Counter[str] = Counter()
@@ -64,7 +67,9 @@ class Verdict:
         promise = str(dict(report.user_properties)["promise"])
         if report.failed:
             self.failed.add(promise)
-        elif report.passed and report.when == "call":
+        elif report.skipped:
+            self.skipped.add(promise)
+        elif report.when == "call":
             self.passed.add(promise)
 
 
@@ -122,10 +127,28 @@ def good(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     return _GOOD["verdict"]
 
 
-def test_the_good_store_fails_nothing(good: Verdict) -> None:
-    """Without a mutation nothing fails."""
+def test_the_good_store_fails_nothing_and_skips_only_refusals(good: Verdict) -> None:
+    """Without a mutation nothing fails, and only refusals of what is declared are skipped."""
+    every = {promise.id: promise.needs for promise in promises_of(RowBackendTests)}
+    refusals = {identity for identity, needs in every.items() if any(need.startswith("no ") for need in needs)}
+
     assert set() == good.failed
-    assert len(good.passed) > 120
+    assert refusals == good.skipped
+    assert set(every) - refusals == good.passed
+
+
+def test_a_store_that_declares_nothing_is_held_to_all_that_needs_nothing(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store without any capability skips what needs one, and nothing else; its refusals are tested."""
+    bare = type("Bare", (BACKENDS.MemoryBackend,), {"capabilities": frozenset()})
+    verdict = judge(pytester, monkeypatch, bare, STORES.Wrapper)
+    every = {promise.id: promise.needs for promise in promises_of(RowBackendTests)}
+    needing = {identity for identity, needs in every.items() if any(not need.startswith("no ") for need in needs)}
+
+    assert set() == verdict.failed
+    assert needing == verdict.skipped
+    assert set(every) - needing == verdict.passed
 
 
 @pytest.mark.parametrize("name", BROKEN)
