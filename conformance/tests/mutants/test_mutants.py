@@ -89,10 +89,8 @@ def judge(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, backend: t
 BROKEN = {
     "KnowsRowsByNumberAlone": "conditional-2 conditional-4 delta-4 lease-14 lease-15 offload-3 row-5 rule-1",
     "ForgetsAllWriteIdsButTheLast": "repeat-2 repeat-3 repeat-4 row-7 rule-1",
-    "FindsWriteIdsAnywhere": "repeat-3 row-7 rule-1",
-    "NeverAsksForTheToken": (
-        "cancel-4 external-4 lease-5 lease-7 lease-8 lease-10 lease-16 repeat-5 row-3 row-11 rule-1 stored-7 stored-8"
-    ),
+    "FindsWriteIdsAnywhere": "repeat-3 row-7",
+    "NeverAsksForTheToken": "lease-5 lease-7 lease-8 lease-10 lease-16 lease-17 repeat-5 row-3 row-11 rule-1",
     "CountsTokensByThread": "lease-4 lease-5 lease-16 row-8 rule-1",
     "KeepsLeasesInTheMomentOfExpiry": (
         "conditional-6 lease-3 lease-4 lease-6 lease-7 lease-8 lease-10 lease-18 purge-6 purge-7 "
@@ -100,19 +98,21 @@ BROKEN = {
     ),
     "IndexesNoMetadata": "list-5 list-10 list-11 row-10 rule-1",
     "ListsToTheCutoffInclusive": "list-6 list-10 purge-1 purge-4 purge-8 rule-1",
-    "OrdersAsUtf16": "list-2 row-14 rule-1",
+    "OrdersAsUtf16": "list-2 row-14",
     "LeavesBlobsBehind": "row-10 rule-1 stored-7",
     "LimitsBeforeItFilters": "purge-6",
-    "ReadsWithoutTheWholeRow": ("delta-1 delta-2 delta-3 delta-5 delta-6 external-1 offload-1 row-2 rule-1 stored-1"),
+    "ReadsWithoutTheWholeRow": (
+        "delta-1 delta-2 delta-3 delta-5 delta-6 external-1 external-5 offload-1 row-2 rule-1 stored-1"
+    ),
     "FoldsTheCaseOfIds": "input-1 list-2 row-10 row-14 rule-1",
     "TearsCancelledCommits": "cancel-1 cancel-2 cancel-3 cancel-4",
     "HandsOutTheLeaseOfAnother": "repeat-7 repeat-8 rule-1",
     "ReadsTheStateLate": "save-7",
     "SharesWhatItLoads": "save-8",
-    "CoercesThreadIds": "input-2",
+    "CoercesThreadIds": "argument-9 input-2",
     "DropsTheDecision": "input-6 record-1 record-3 record-9",
     "IgnoresTheGraphVersion": "list-7 list-10",
-    "NeverReleasesWithASave": "cancel-3 lease-4 lease-5 lease-11 repeat-5",
+    "NeverReleasesWithASave": "cancel-3 lease-4 lease-5 lease-11 lease-19 repeat-5",
 }
 
 
