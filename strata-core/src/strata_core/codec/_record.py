@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from strata_core._validation import check_metadata, check_moment, check_text, check_thread_id
+from strata_core._validation import check_metadata, check_moment, check_text, check_thread_id, shown
 from strata_core.codec._json import MAX_NESTING, check_json, dump_json, load_json, quote
 from strata_core.codec._times import format_time, parse_time
 from strata_core.errors import InvalidInputError, SchemaVersionError
@@ -155,7 +155,7 @@ def _wait_members(value: object) -> dict[str, Any]:
 
 def _member(value: object, kind: type[CheckpointStatus | WaitKind], argument: str) -> str:
     if type(value) is not kind:
-        raise InvalidInputError(argument, f"must be a {kind.__name__}, not {value!r}")
+        raise InvalidInputError(argument, f"must be a {kind.__name__}, not {shown(value)}")
     return value.value
 
 
