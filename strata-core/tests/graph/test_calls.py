@@ -183,6 +183,13 @@ class TestSync:
         assert Cancelled("u", CancelReason.ENDED, "A") == graph.end_sync("u", RowStore(backend))
         assert isinstance(graph.run_sync("v", {"n": 1}), Interrupted)
 
+    def test_one_store_serves_many_calls(self) -> None:
+        store = RowStore(MemoryBackend())
+        graph = waiting(CheckpointPolicy.EVERY_NODE)
+        graph.run_sync("t", {"n": 1}, store)
+
+        assert Completed("t", {"n": 20}) == graph.resume_sync("t", HumanSignal.approve("jdoe"), store)
+
     def test_every_one_of_them_refuses_to_run_inside_a_loop(self) -> None:
         graph = waiting()
 

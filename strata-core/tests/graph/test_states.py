@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
+import threading
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NewType, NotRequired, TypedDict
@@ -91,6 +92,12 @@ class Everything:
     anything: Any
     parent: Everything | None = None
     _private: int = 7
+
+
+@attrs.frozen
+class Tree:
+    children: list[Tree]
+    size: Annotated[int, ["this cannot be hashed"]]
 
 
 def everything(**changes: Any) -> Everything:
@@ -224,6 +231,14 @@ class TestRoundTrip:
             codec.load({**content, key: value})
 
         assert path == caught.value.path
+
+    def test_types_may_contain_themselves_and_carry_annotations_of_any_kind(self) -> None:
+        codec: StateCodec[Tree] = StateCodec(Tree)
+        tree = Tree([Tree([], 1), Tree([Tree([], 3)], 2)], 0)
+
+        assert tree == codec.load(codec.dump(tree))
+        with pytest.raises(RehydrationError, match=r"^state\.children\[0\]\.size: must be an int, not str"):
+            codec.load({"children": [{"children": [], "size": "1"}], "size": 0})
 
     def test_an_int_fits_a_float_field(self) -> None:
         found = new_codec(Line).load({"price": 4150})
@@ -499,6 +514,9 @@ class TestUnsavable:
                 loop["self"] = loop
                 with pytest.raises(InvalidInputError, match=r"^state: contains itself"):
                     await compiled.run("t", loop, store)
+
+                with pytest.raises(InvalidInputError, match=r"^state: cannot be copied: TypeError"):
+                    await compiled.run("t", {"lock": threading.Lock()}, store)
 
                 assert [] == ran
                 assert None is await store.load("t")

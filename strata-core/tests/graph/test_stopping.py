@@ -79,8 +79,12 @@ def test_a_token_interrupts_an_async_node_at_once_and_the_thread_goes_on_there(
             assert {"strata.cancel_reason": "cancelled", "strata.cancel_detail": "shutting down"} == last.metadata
             assert None is await store.live_lease("t")
 
+            before = await world.rows(store, "t")
             resumed = await graph(world, policy, does("B")).resume("t", None, store)
             assert Completed("t", Job(("A", "B", "C"))) == resumed
+            every = [("running", "A", "B"), ("running", "B", "C"), ("completed", "C", None)]
+            added = every if policy is CheckpointPolicy.EVERY_NODE else [("resumed", "B", "B")]
+            assert [*before, *added] == await world.rows(store, "t")
 
     asyncio.run(main())
 
@@ -236,6 +240,35 @@ def test_a_blocking_node_sees_that_the_run_must_stop_and_is_waited_for(world: An
     asyncio.run(main())
 
 
+def test_a_router_that_waits_is_interrupted_although_the_stop_came_before_it(world: Any) -> None:
+    async def main() -> None:
+        token = CancellationToken()
+        loop = asyncio.get_running_loop()
+        noticed = threading.Event()
+
+        def blocking(state: Job, ctx: Any) -> Job:
+            ctx.cancellation.subscribe(noticed.set)
+            loop.call_soon_threadsafe(token.cancel)
+            assert noticed.wait(30)
+            return does("A")(state)
+
+        async def route(state: Job) -> str:
+            await forever(state)
+            return "B"
+
+        compiled = (
+            new(Job)
+            .add_node("A", blocking, blocking=True)
+            .add_node("B", does("B"))
+            .add_conditional_edge("A", route, ["B"])
+            .compile(clock=world.clock)
+        )
+
+        assert Cancelled("t", CancelReason.CANCELLED, "A") == await compiled.run("t", Job(), cancellation=token)
+
+    asyncio.run(main())
+
+
 @BOTH
 def test_cancelling_the_task_writes_the_checkpoint_and_raises(world: Any, policy: CheckpointPolicy) -> None:
     async def main() -> None:
@@ -356,20 +389,45 @@ def test_an_answer_whose_write_is_cancelled_is_kept(world: Any, policy: Checkpoi
     asyncio.run(main())
 
 
-def test_a_node_that_is_cancelled_by_what_it_awaits_has_failed(world: Any) -> None:
-    async def main() -> None:
-        async def waits(state: Job) -> Job:
-            inner = asyncio.create_task(asyncio.sleep(3600))
-            inner.cancel()
-            await inner
-            return state
+class TestCancellationsThatNobodyAskedFor:
+    """A node or router that raises CancelledError while nobody cancelled the run has failed."""
 
-        result = await graph(world, CheckpointPolicy.BOUNDARIES, waits).run("t", Job())
+    @staticmethod
+    async def awaits(state: Job) -> Any:
+        inner = asyncio.create_task(asyncio.sleep(3600))
+        inner.cancel()
+        await inner
 
-        assert FailureCode.NODE_FAILED is result.code
-        assert "B" == result.node
+    @staticmethod
+    def raises(state: Job) -> Any:
+        raise asyncio.CancelledError
 
-    asyncio.run(main())
+    @pytest.mark.parametrize("options", [{}, {"retry": RetryPolicy(2)}])
+    @pytest.mark.parametrize("name", ["awaits", "raises"])
+    def test_a_node(self, world: Any, name: str, options: Any) -> None:
+        compiled = graph(world, CheckpointPolicy.BOUNDARIES, getattr(self, name), **options)
+        result = asyncio.run(compiled.run("t", Job()))
+
+        assert (FailureCode.NODE_FAILED, "B") == (result.code, result.node)
+        assert "NodeCancelledError: something that it awaited was cancelled" == result.detail
+
+    def test_a_blocking_node(self, world: Any) -> None:
+        result = asyncio.run(graph(world, CheckpointPolicy.BOUNDARIES, self.raises, blocking=True).run("t", Job()))
+
+        assert (FailureCode.NODE_FAILED, "B") == (result.code, result.node)
+
+    @pytest.mark.parametrize("name", ["awaits", "raises"])
+    def test_a_router(self, world: Any, name: str) -> None:
+        compiled = (
+            new(Job)
+            .add_node("A", does("A"))
+            .add_node("B", does("B"))
+            .add_conditional_edge("A", getattr(self, name), ["B"])
+            .compile(clock=world.clock)
+        )
+        result = asyncio.run(compiled.run("t", Job()))
+
+        assert (FailureCode.ROUTING_FAILED, "A") == (result.code, result.node)
 
 
 @pytest.mark.parametrize("deadline", ["tomorrow", 5, 1.5])

@@ -12,7 +12,6 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 from strata_core.errors import StoreBusyError, StoreUnavailableError
@@ -66,7 +65,7 @@ class ReadOnlyConnection(Connection):
 
     def _look(self) -> object:
         """Return what tells one state of the file from another; the same for ever while there is a ``-wal``."""
-        if Path(self._path + "-wal").exists():
+        if os.path.exists(self._path + "-wal"):  # noqa: PTH110  # Path.exists raises where a folder is closed
             return "wal"
         try:
             now = os.stat(self._path)  # noqa: PTH116  # one call instead of a Path a read

@@ -59,7 +59,7 @@ def encode_envelope(checkpoint: Checkpoint) -> bytes:
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidInputError("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
     parts = [
-        ',"thread_id":', _quoted(check_thread_id(checkpoint.thread_id)),
+        ',"thread_id":', quote(check_thread_id(checkpoint.thread_id)),
         ',"status":"', _member(checkpoint.status, CheckpointStatus, "status"),
         '","created_at":"', _time(checkpoint.created_at, "created_at"), '"',
     ]  # fmt: skip
@@ -68,7 +68,7 @@ def encode_envelope(checkpoint: Checkpoint) -> bytes:
     if checkpoint.next_node is not None:
         parts += ',"next_node":', _text(checkpoint.next_node, "next_node")
     if check_metadata(checkpoint.metadata):
-        pairs = [f"{_quoted(key)}:{_quoted(value)}" for key, value in checkpoint.metadata.items()]
+        pairs = [f"{_quoted(key)}:{quote(value)}" for key, value in checkpoint.metadata.items()]
         parts += ',"metadata":{', ",".join(pairs), "}"
     if checkpoint.nested is not None:
         parts += ',"nested":', _nested(checkpoint.nested, checkpoint.thread_id)
@@ -169,8 +169,9 @@ def _text(value: object, argument: str) -> str:
     return _quoted(check_text(value, argument))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
+    """Return a text that comes again and again, such as a node's name, as JSON; never one that names a thread."""
     return quote(text)
 
 

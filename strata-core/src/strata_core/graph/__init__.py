@@ -9,7 +9,7 @@ from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._results import Cancelled, CancelReason, Completed, Failed, FailureCode, Interrupted, RunResult
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._signals import HumanSignal
-from strata_core.graph._strict import strict_converter
+from strata_core.graph._state import strict_converter
 
 __all__ = [
     "CancelReason",

@@ -45,8 +45,13 @@ class RoutingError(Exception):
     """A router failed, or named a node that is none of its targets."""
 
 
-async def visit(run: Run[S], node: Node) -> S:
+async def visit(run: Run[S], node: Node, first: BaseException | None = None) -> S:
     """Run a node until an attempt returns a state.
+
+    Args:
+        run: The run.
+        node: The node.
+        first: What the first attempt has raised already; None when the node has not been tried.
 
     Raises:
         NodeFailedError: No attempt is left.
@@ -56,6 +61,10 @@ async def visit(run: Run[S], node: Node) -> S:
     while True:
         error: Exception
         try:
+            if first is not None:
+                tried = first
+                first = None
+                raise tried
             return await _attempt(run, node, failures + 1)
         except StoppedError:
             raise
@@ -64,7 +73,7 @@ async def visit(run: Run[S], node: Node) -> S:
         except asyncio.CancelledError:
             if run.stop.cancelled_from_outside:
                 raise
-            error = NodeCancelledError("something that the node awaited was cancelled")
+            error = NodeCancelledError("something that it awaited was cancelled")
         failures += 1
         retry = node.retry
         if retry is None:
@@ -94,14 +103,22 @@ async def _attempt(run: Run[S], node: Node, number: int) -> S:
         result = handler.call(state, context(run, node)) if handler.wants_context else handler.call(state)
         if handler.is_async:
             result = await run.stop.guard(result)
-    if type(result) is not run.state_class:
-        if hasattr(result, "__await__"):
-            result = await run.stop.guard(result)
-        if not isinstance(result, run.state_class):
-            raise NodeReturnError(
-                f"node {node.name!r} returned {type(result).__name__}, not {run.state_class.__name__}; "
-                "a node returns the next state"
-            )
+    return cast("S", result) if type(result) is run.state_class else await as_state(run, node, result)
+
+
+async def as_state(run: Run[S], node: Node, result: Any) -> S:
+    """Return what a node returned as a state, or await it first.
+
+    Raises:
+        NodeReturnError: It is no state of the graph.
+    """
+    if hasattr(result, "__await__"):
+        result = await run.stop.guard(result)
+    if not isinstance(result, run.state_class):
+        raise NodeReturnError(
+            f"node {node.name!r} returned {type(result).__name__}, not {run.state_class.__name__}; "
+            "a node returns the next state"
+        )
     return cast("S", result)
 
 
@@ -137,10 +154,8 @@ async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
             name = await run.stop.guard(name)
     except StoppedError:
         raise
-    except Exception as error:
-        raise RoutingError(f"the router of node {node.name!r} failed") from error
-    except asyncio.CancelledError as error:
-        if run.stop.cancelled_from_outside:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and run.stop.cancelled_from_outside:
             raise
         raise RoutingError(f"the router of node {node.name!r} failed") from error
     target = router.targets.get(name) if isinstance(name, str) else None

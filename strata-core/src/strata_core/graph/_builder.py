@@ -19,8 +19,6 @@ from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._state import StateCodec, state_class
-from strata_core.graph._types import unsupported_types
-from strata_core.graph._validate import find_problems
 from strata_core.records import GraphIdentity
 
 __all__ = ["StateGraph"]
@@ -159,6 +157,9 @@ class StateGraph(Generic[S]):
         check_ttl(lease_ttl, "lease_ttl")
         if owner is not None:
             check_owner(owner)
+        from strata_core.graph._types import unsupported_types
+        from strata_core.graph._validate import find_problems
+
         problems = find_problems(self._draft)
         if self._converter is None:
             problems += [

@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
-
-import attrs
+from typing import Generic, TypeVar
 
 from strata_core._validation import check_thread_id
 from strata_core.codec import check_json
 from strata_core.errors import InvalidInputError
+from strata_core.graph._begin import open_journal, take_over
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._copying import isolate
 from strata_core.graph._end import end_thread
 from strata_core.graph._inputs import check_cancellation, check_deadline, check_store
-from strata_core.graph._journal import (
-    BoundariesJournal,
-    EveryNodeJournal,
-    Position,
-    RefusedError,
-    UnsavableStateError,
-    open_journal,
-)
-from strata_core.graph._keys import VISIT, check_user_metadata, read_visit, user_metadata
+from strata_core.graph._journal import Position, RefusedError, UnsavableStateError
+from strata_core.graph._keys import check_user_metadata, read_visit, user_metadata
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._results import Cancelled, Failed, FailureCode, RunResult
-from strata_core.graph._resume import Reentry, plan_reentry
+from strata_core.graph._resume import plan_reentry
 from strata_core.graph._run import Run
 from strata_core.graph._signals import HumanSignal
 from strata_core.graph._stop import Stop
 from strata_core.graph._sync import SyncStore, call_sync
 from strata_core.ports import CheckpointStore
-from strata_core.records import CheckpointStatus, GraphIdentity
+from strata_core.records import GraphIdentity
 
 __all__ = ["CompiledGraph"]
 
@@ -111,13 +103,18 @@ class CompiledGraph(Generic[S]):
         if store is not None:
             check_store(store)
         pairs = check_user_metadata(metadata)
-        stop = _watch(plan, deadline, cancellation)
+        _check_limits(deadline, cancellation)
         try:
             state = isolate(state)
             if store is not None and plan.checkpointing is CheckpointPolicy.BOUNDARIES:
                 check_json(plan.codec.dump(state))  # rather now than at the first stop, after nodes have run
+        except InvalidInputError:
+            raise
         except RecursionError:
             raise InvalidInputError("state", "contains itself, or is nested too deeply") from None
+        except Exception as error:
+            raise InvalidInputError("state", f"cannot be copied: {type(error).__name__}: {error}") from error
+        stop = Stop(plan.clock, deadline, cancellation)
         journal = open_journal(plan, thread_id, store, pairs, stop)
         run = Run(plan, thread_id, journal, stop, pairs)
         run.node, run.state = plan.entry, state
@@ -170,7 +167,8 @@ class CompiledGraph(Generic[S]):
         if signal is not None and not isinstance(signal, HumanSignal):
             raise InvalidInputError("signal", f"must be a HumanSignal or None, not {type(signal).__name__}")
         check_store(store)
-        stop = _watch(plan, deadline, cancellation)
+        _check_limits(deadline, cancellation)
+        stop = Stop(plan.clock, deadline, cancellation)
         try:
             found = plan_reentry(plan, thread_id, await store.load(thread_id), signal)
         except BaseException:
@@ -189,7 +187,7 @@ class CompiledGraph(Generic[S]):
 
         async def begin() -> RunResult[S] | None:
             try:
-                await _take(plan, journal, found)
+                await take_over(plan, journal, store, found)
             except UnsavableStateError as error:
                 text = f"thread '{thread_id}' refuses the signal: the state cannot be saved with it; it still waits"
                 return Failed(thread_id, FailureCode.INVALID_SIGNAL, text, detail=str(error.cause))
@@ -291,29 +289,8 @@ class CompiledGraph(Generic[S]):
         return call_sync("end_sync", store, lambda opened: self.end(thread_id, opened, by=by, reason=reason))
 
 
-def _watch(plan: Plan[S], deadline: Any, cancellation: Any) -> Stop:
+def _check_limits(deadline: object, cancellation: object) -> None:
     if deadline is not None:
         check_deadline(deadline)
     if cancellation is not None:
         check_cancellation(cancellation)
-    return Stop(plan.clock, deadline, cancellation)
-
-
-async def _take(plan: Plan[S], journal: Any, found: Reentry[S]) -> None:
-    """Write the first row of a resume, which also keeps every other writer out."""
-    checkpoint, revision = found.entry.checkpoint, found.entry.revision
-    if isinstance(journal, BoundariesJournal):
-        await journal.stamp(attrs.evolve(checkpoint, resumed_at=plan.clock.now(), decision=found.decision), revision)
-    elif isinstance(journal, EveryNodeJournal):
-        # A failed or cancelled node has not committed, so then no node of this thread is known to have.
-        committed = checkpoint.suspended_node if checkpoint.status is CheckpointStatus.INTERRUPTED else None
-        if found.node is None:
-            at = Position(checkpoint.suspended_node, None, found.state)
-            await journal.take(CheckpointStatus.COMPLETED, at, revision)
-            await journal.release()
-        else:
-            visit = checkpoint.metadata.get(VISIT)
-            extra = None if journal.carried is None or visit is None else {VISIT: visit}
-            await journal.take(
-                CheckpointStatus.RUNNING, Position(committed, found.node.name, found.state), revision, extra
-            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
@@ -45,11 +44,19 @@ class NodeContext(Generic[S]):
 def visit_key(thread_id: str, node: str, anchor: bytes, step: int) -> str:
     """Name one visit of a thread to a node.
 
+    The place of a visit is told by the row the thread stood at when it came, and the number of nodes that have
+    committed since.  A row's write ID is stored with it, so whoever loads the thread derives the same key: under
+    `EVERY_NODE` the row just before the visit is its anchor.  A row that stops a thread in the middle of a visit
+    (`failed`, `cancelled`), and the first row of whoever goes on from there, carry the visit's anchor and step in the
+    metadata, because they are no step of the thread.  Commits reset both, so that the next visit has another key.
+
     Args:
         thread_id: The thread.
         node: The node.
         anchor: The write ID of the row the thread stood at, which nothing else has; random without one.
         step: How many nodes have committed since that row.
     """
+    from hashlib import blake2b
+
     text = f"{len(thread_id.encode())}:{thread_id}{node}".encode()
-    return hashlib.blake2b(text, digest_size=16, key=anchor, salt=step.to_bytes(8, "big")).hexdigest()
+    return blake2b(text, digest_size=16, key=anchor, salt=step.to_bytes(8, "big")).hexdigest()

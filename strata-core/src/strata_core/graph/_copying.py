@@ -11,23 +11,34 @@ import dataclasses
 import enum
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
-from fractions import Fraction
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from types import BuiltinFunctionType, EllipsisType, FunctionType, NoneType, NotImplementedType
 from typing import Any, Final
-from uuid import UUID
 
 import attrs
 
 __all__ = ["isolate"]
 
+# Immutable classes of modules that are not imported for their sake.
+_KNOWN: Final = {
+    ("decimal", "Decimal"),
+    ("fractions", "Fraction"),
+    ("ipaddress", "IPv4Address"),
+    ("ipaddress", "IPv6Address"),
+    ("pathlib", "PurePath"),
+    ("pathlib", "PurePosixPath"),
+    ("pathlib", "PureWindowsPath"),
+    ("pathlib", "PosixPath"),
+    ("pathlib", "WindowsPath"),
+    ("uuid", "UUID"),
+    ("zoneinfo", "ZoneInfo"),
+}
+
 _Copier = Callable[[Any], Any]
 
 # Exact types: a subclass may add attributes that can change.
 _ATOMS: Final = {
-    NoneType, bool, int, float, complex, str, bytes, Decimal, Fraction, UUID, datetime, date, time, timedelta, timezone,
-    PurePath, PurePosixPath, PureWindowsPath, type, FunctionType, BuiltinFunctionType, EllipsisType, NotImplementedType,
+    NoneType, bool, int, float, complex, str, bytes, datetime, date, time, timedelta, timezone,
+    type, FunctionType, BuiltinFunctionType, EllipsisType, NotImplementedType,
 }  # fmt: skip
 
 
@@ -98,7 +109,10 @@ _COPIERS: Final[dict[type, _Copier]] = {
 def _learn(kind: type) -> _Copier:
     """Find out, once for each class, how its instances are copied."""
     copier: _Copier = copy.deepcopy
-    if issubclass(kind, type | enum.Enum) or kind.__module__ == "zoneinfo":
+    if issubclass(kind, type | enum.Enum):
+        copier = _atom
+    elif (kind.__module__, kind.__qualname__) in _KNOWN:
+        _ATOMS.add(kind)
         copier = _atom
     elif hasattr(kind, "__deepcopy__") or hasattr(kind, "__copy__"):
         copier = copy.deepcopy

@@ -1,56 +1,67 @@
-"""What a builder was told, before anything is checked."""
+"""What a builder was told, before anything is checked.
+
+Plain classes here and in the other inner modules: an attrs class takes a millisecond to make, at every import.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 __all__ = ["BoundaryDraft", "Draft", "EdgeDraft", "NodeDraft", "RouteDraft"]
 
 
-@attrs.frozen
 class NodeDraft:
     """One call of `add_node`."""
 
-    name: Any
-    handler: Any
-    retry: Any
-    fallback: Any
-    blocking: Any
+    __slots__ = ("blocking", "fallback", "handler", "name", "retry")
+
+    def __init__(self, name: Any, handler: Any, retry: Any, fallback: Any, blocking: Any) -> None:
+        self.name = name
+        self.handler = handler
+        self.retry = retry
+        self.fallback = fallback
+        self.blocking = blocking
 
 
-@attrs.frozen
 class EdgeDraft:
     """One call of `add_edge`."""
 
-    source: Any
-    target: Any
+    __slots__ = ("source", "target")
+
+    def __init__(self, source: Any, target: Any) -> None:
+        self.source = source
+        self.target = target
 
 
-@attrs.frozen
 class RouteDraft:
     """One call of `add_conditional_edge`."""
 
-    source: Any
-    router: Any
-    targets: tuple[Any, ...]
+    __slots__ = ("router", "source", "targets")
+
+    def __init__(self, source: Any, router: Any, targets: tuple[Any, ...]) -> None:
+        self.source = source
+        self.router = router
+        self.targets = targets
 
 
-@attrs.frozen
 class BoundaryDraft:
     """One call of `add_interrupt_boundary`."""
 
-    node: Any
-    on_reject: Any
+    __slots__ = ("node", "on_reject")
+
+    def __init__(self, node: Any, on_reject: Any) -> None:
+        self.node = node
+        self.on_reject = on_reject
 
 
-@attrs.define
 class Draft:
     """Everything a builder was told, in order."""
 
-    nodes: list[NodeDraft] = attrs.field(factory=list)
-    edges: list[EdgeDraft] = attrs.field(factory=list)
-    routes: list[RouteDraft] = attrs.field(factory=list)
-    boundaries: list[BoundaryDraft] = attrs.field(factory=list)
-    entries: list[Any] = attrs.field(factory=list)
+    __slots__ = ("boundaries", "edges", "entries", "nodes", "routes")
+
+    def __init__(self) -> None:
+        self.nodes: list[NodeDraft] = []
+        self.edges: list[EdgeDraft] = []
+        self.routes: list[RouteDraft] = []
+        self.boundaries: list[BoundaryDraft] = []
+        self.entries: list[Any] = []

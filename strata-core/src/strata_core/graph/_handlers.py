@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
-import attrs
-
 __all__ = ["Handler", "HandlerError", "inspect_handler"]
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -17,7 +15,6 @@ class HandlerError(Exception):
     """A function cannot be a handler."""
 
 
-@attrs.frozen
 class Handler:
     """A user's function and how to call it.
 
@@ -27,9 +24,12 @@ class Handler:
         is_async: Whether calling it gives a coroutine.
     """
 
-    call: Callable[..., Any]
-    wants_context: bool
-    is_async: bool
+    __slots__ = ("call", "is_async", "wants_context")
+
+    def __init__(self, call: Callable[..., Any], wants_context: bool, is_async: bool) -> None:
+        self.call = call
+        self.wants_context = wants_context
+        self.is_async = is_async
 
 
 def inspect_handler(function: object) -> Handler:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-import attrs
-
 from strata_core.clock import Clock
 from strata_core.graph._nodes import Node
 from strata_core.graph._policy import CheckpointPolicy
@@ -19,7 +17,6 @@ __all__ = ["Plan"]
 S = TypeVar("S")
 
 
-@attrs.frozen
 class Plan(Generic[S]):
     """What a compiled graph consists of; shared by all its runs and never changed.
 
@@ -36,20 +33,42 @@ class Plan(Generic[S]):
         uses_context: Whether any handler or router is given a context.
     """
 
-    nodes: Mapping[str, Node]
-    entry: Node
-    codec: StateCodec[S]
-    identity: GraphIdentity | None
-    checkpointing: CheckpointPolicy
-    upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None
-    lease_ttl: timedelta
-    owner: str | None
-    clock: Clock
-    uses_context: bool = attrs.field(init=False)
+    __slots__ = (
+        "checkpointing",
+        "clock",
+        "codec",
+        "entry",
+        "identity",
+        "lease_ttl",
+        "nodes",
+        "owner",
+        "upcast",
+        "uses_context",
+    )
 
-    def __attrs_post_init__(self) -> None:
-        used = any(
+    def __init__(
+        self,
+        *,
+        nodes: Mapping[str, Node],
+        entry: Node,
+        codec: StateCodec[S],
+        identity: GraphIdentity | None,
+        checkpointing: CheckpointPolicy,
+        upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None,
+        lease_ttl: timedelta,
+        owner: str | None,
+        clock: Clock,
+    ) -> None:
+        self.nodes = nodes
+        self.entry = entry
+        self.codec = codec
+        self.identity = identity
+        self.checkpointing = checkpointing
+        self.upcast = upcast
+        self.lease_ttl = lease_ttl
+        self.owner = owner
+        self.clock = clock
+        self.uses_context = any(
             node.handler.wants_context or (node.router is not None and node.router.handler.wants_context)
-            for node in self.nodes.values()
+            for node in nodes.values()
         )
-        object.__setattr__(self, "uses_context", used)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar, cast
 
-import attrs
-
 from strata_core.codec import check_json, copy_json
 from strata_core.errors import InvalidInputError, RehydrationError
 from strata_core.graph._nodes import Node
@@ -26,7 +24,6 @@ _FINAL = {
 }
 
 
-@attrs.frozen
 class Reentry(Generic[S]):
     """How a stopped thread goes on.
 
@@ -37,10 +34,13 @@ class Reentry(Generic[S]):
         decision: The decision in effect from now on.
     """
 
-    entry: LogEntry
-    node: Node | None
-    state: S
-    decision: HumanDecision | None
+    __slots__ = ("decision", "entry", "node", "state")
+
+    def __init__(self, entry: LogEntry, node: Node | None, state: S, decision: HumanDecision | None) -> None:
+        self.entry = entry
+        self.node = node
+        self.state = state
+        self.decision = decision
 
 
 def plan_reentry(
@@ -111,6 +111,9 @@ _KINDS = {WaitKind.EVENT: "an event", WaitKind.TIMER: "a timer"}
 
 
 def _target(plan: Plan[S], checkpoint: Checkpoint, answer: HumanSignal | None) -> Node | Failed | None:
+    if checkpoint.nested is not None:
+        text = f"stopped inside the subgraph {checkpoint.suspended_node!r}, which this graph does not have"
+        return _refuse(checkpoint.thread_id, FailureCode.UNKNOWN_NODE, text)
     stopped = plan.nodes.get(checkpoint.suspended_node or "")
     if answer is not None and not answer.is_approved and stopped is not None and stopped.boundary is not None:
         on_reject = stopped.boundary.on_reject
@@ -120,9 +123,8 @@ def _target(plan: Plan[S], checkpoint: Checkpoint, answer: HumanSignal | None) -
     if name is None and answer is not None:
         return None
     node = plan.nodes.get(name or "")
-    if node is None or checkpoint.nested is not None:
-        inside = " inside the subgraph" if checkpoint.nested is not None else ""
-        text = f"goes on at node {name!r}{inside}, which this graph does not have"
+    if node is None:
+        text = f"goes on at node {name!r}, which this graph does not have"
         return _refuse(checkpoint.thread_id, FailureCode.UNKNOWN_NODE, text)
     return node
 

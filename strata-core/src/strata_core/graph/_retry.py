@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from datetime import timedelta
 from typing import Any
 
@@ -78,7 +77,11 @@ class RetryPolicy:
             delay = min(first * float(self.multiplier) ** (failures - 1), longest) if first else 0.0
         except OverflowError:
             delay = longest if longest != float("inf") else first
-        return delay * (1 - self.jitter * random.random())
+        if self.jitter:
+            from random import random
+
+            delay *= 1 - self.jitter * random()
+        return delay
 
     def wants(self, failures: int, error: Exception) -> bool:
         """Tell whether the node is tried again after that many failed attempts, the last with this error."""

@@ -12,7 +12,8 @@ import attrs
 
 from strata_core.codec import copy_json
 from strata_core.errors import ConflictError
-from strata_core.graph._attempt import NodeFailedError, NodeReturnError, RoutingError, choose_way, visit
+from strata_core.graph._attempt import NodeFailedError, NodeReturnError, RoutingError, as_state, choose_way, visit
+from strata_core.graph._copying import isolate
 from strata_core.graph._journal import Journal, Position, RefusedError, SupersededError, UnsavableStateError, Writing
 from strata_core.graph._keys import CANCEL_DETAIL, CANCEL_REASON, ERROR, VISIT, pack_visit
 from strata_core.graph._nodes import Node
@@ -110,7 +111,19 @@ class Run(Generic[S]):
 
     async def _step(self, node: Node) -> RunResult[S] | None:
         """Run a node, choose the way on, and commit both in one row; return a result when the run stops there."""
-        state = await visit(self, node)
+        if node.is_plain:
+            # What `visit` does, without its coroutines: most attempts of most graphs are just this.
+            self.attempt = 1
+            try:
+                state: S = node.handler.call(isolate(self.state))
+                if type(state) is not self.state_class:
+                    state = await as_state(self, node, state)
+            except StoppedError:
+                raise
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # a node is a user's code
+                state = await visit(self, node, error)
+        else:
+            state = await visit(self, node)
         target = node.next if node.router is None else await choose_way(self, node, node.router, state)
         journal = self.journal
         if node.boundary is not None:

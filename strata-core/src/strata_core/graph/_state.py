@@ -5,15 +5,28 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
 from strata_core.errors import InvalidInputError, RehydrationError
 
-__all__ = ["StateCodec", "state_class"]
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+__all__ = ["StateCodec", "state_class", "strict_converter"]
 
 S = TypeVar("S")
+
+
+def strict_converter() -> Converter:
+    """Return a new strict cattrs converter: register hooks for your own types, and give it to a `StateGraph`.
+
+    The types it knows, and their JSON forms, are those that a graph without a converter knows.
+    """
+    from strata_core.graph._strict import make_converter
+
+    return make_converter()
 
 
 def state_class(state_type: object) -> type:
@@ -82,8 +95,6 @@ class StateCodec(Generic[S]):
 
     def _prepare(self) -> Callable[[S], Any]:
         if self._given is None:
-            from strata_core.graph._strict import strict_converter
-
             converter = strict_converter()
             self._dump = converter.get_unstructure_hook(self.type)
             self._load = converter.get_structure_hook(self.type)
@@ -96,7 +107,7 @@ class StateCodec(Generic[S]):
 
 def _place(error: Exception) -> tuple[str, str]:
     """Return the path and the problem that an error of a converter tells."""
-    from strata_core.graph._strict import MisfitError
+    from strata_core.graph._misfit import MisfitError
 
     if isinstance(error, MisfitError):
         return "state" + "".join(error.steps), error.problem

@@ -107,6 +107,8 @@ class Stop:
         """
         cancelling = self._task.cancelling()
         self._inside = True
+        if self.reason is not None:  # it fired while nothing could be interrupted, such as a thread
+            asyncio.get_running_loop().call_soon(self.fire, self.reason)
         try:
             result = await awaitable
         except BaseException as error:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any, ClassVar, Final, Literal, NewType, Union, cast
+from typing import Any, ClassVar, Final, Literal, NamedTuple, NewType, Union, cast
 from uuid import UUID
 
 import attrs
@@ -47,8 +47,7 @@ class Kind(Enum):
     TYPED_DICT = "typed dict"
 
 
-@attrs.frozen
-class Field:
+class Field(NamedTuple):
     """A field of a class: its name, its type, the constructor's name for it, and whether JSON must have it."""
 
     name: str
@@ -57,8 +56,7 @@ class Field:
     required: bool
 
 
-@attrs.frozen
-class Shape:
+class Shape(NamedTuple):
     """A type, taken apart.
 
     Attributes:
@@ -91,7 +89,7 @@ def read_shape(tp: Any) -> Shape:
         tp = type(None)
     if tp in _LEAVES:
         return Shape(Kind.LEAF, tp)
-    origin, args = typing.get_origin(tp), typing.get_args(tp)
+    origin, args = typing.get_origin(tp), tuple(map(_unwrap, typing.get_args(tp)))
     if origin is Literal:
         if all(type(arg) in (str, int, bool, type(None)) for arg in args):
             return Shape(Kind.LITERAL, tp, args)
@@ -149,7 +147,7 @@ def _class(tp: Any) -> Shape:
             return Shape(Kind.ENUM, tp)
         raise UnsupportedTypeError(f"the values of {_name(tp)} must be str or int")
     if typing.is_typeddict(tp):
-        fields = tuple(Field(key, hint, key, _is_required(tp, key, hint)) for key, hint in _hints(tp).items())
+        fields = tuple(Field(key, _unwrap(hint), key, _is_required(tp, key, hint)) for key, hint in _hints(tp).items())
         return Shape(Kind.TYPED_DICT, tp, fields=fields)
     if getattr(tp, "__parameters__", ()):
         raise UnsupportedTypeError(f"{_name(tp)} is generic")
@@ -159,7 +157,12 @@ def _class(tp: Any) -> Shape:
             Kind.CLASS,
             tp,
             fields=tuple(
-                Field(field.name, hints.get(field.name, Any), field.alias or field.name, field.default is attrs.NOTHING)
+                Field(
+                    field.name,
+                    _unwrap(hints.get(field.name, Any)),
+                    field.alias or field.name,
+                    field.default is attrs.NOTHING,
+                )
                 for field in attrs.fields(tp)
                 if field.init
             ),
@@ -172,7 +175,7 @@ def _class(tp: Any) -> Shape:
             fields=tuple(
                 Field(
                     field.name,
-                    hints[field.name],
+                    _unwrap(hints[field.name]),
                     field.name,
                     field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
                 )

@@ -1,0 +1,77 @@
+"""How a run begins: its journal, and the first row of a resume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import attrs
+
+from strata_core.errors import CorruptCheckpointError
+from strata_core.graph._boundaries import BoundariesJournal
+from strata_core.graph._every_node import EveryNodeJournal
+from strata_core.graph._journal import Journal, Position
+from strata_core.graph._keys import VISIT
+from strata_core.graph._plan import Plan
+from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._resume import Reentry
+from strata_core.graph._stop import Stop
+from strata_core.ports import CheckpointStore
+from strata_core.records import CheckpointStatus, LogEntry
+
+__all__ = ["open_journal", "take_over"]
+
+S = TypeVar("S")
+
+
+def open_journal(
+    plan: Plan[S], thread_id: str, store: CheckpointStore | None, metadata: Mapping[str, str], stop: Stop
+) -> Journal[S]:
+    """Return the journal of a run by its graph's policy."""
+    if store is None:
+        return Journal(plan, thread_id, metadata)
+    if plan.checkpointing is CheckpointPolicy.EVERY_NODE:
+        return EveryNodeJournal(plan, thread_id, metadata, store, stop)
+    return BoundariesJournal(plan, thread_id, metadata, store)
+
+
+async def take_over(plan: Plan[S], journal: Journal[S], store: CheckpointStore, found: Reentry[S]) -> None:
+    """Write the first row of a resume, which also keeps every other writer out.
+
+    Raises:
+        RefusedError: Another writer was first.
+        SupersededError: The thread was taken, and lost before that was known.
+        UnsavableStateError: The state has no JSON form.
+    """
+    checkpoint, revision = found.entry.checkpoint, found.entry.revision
+    if isinstance(journal, BoundariesJournal):
+        await journal.stamp(attrs.evolve(checkpoint, resumed_at=plan.clock.now(), decision=found.decision), revision)
+    elif isinstance(journal, EveryNodeJournal):
+        if found.node is None:
+            at = Position(checkpoint.suspended_node, None, found.state)
+            await journal.take(CheckpointStatus.COMPLETED, at, revision)
+            await journal.release()
+            return
+        visit = checkpoint.metadata.get(VISIT)
+        extra = None if journal.carried is None or visit is None else {VISIT: visit}
+        at = Position(await _last_committed(store, found.entry), found.node.name, found.state)
+        await journal.take(CheckpointStatus.RUNNING, at, revision, extra)
+
+
+async def _last_committed(store: CheckpointStore, entry: LogEntry) -> str | None:
+    """Return the node that last committed: a boundary node has, one that failed or was cancelled has not.
+
+    What came before that is told by the running row that it replaced; it is for people, and nothing depends on it.
+    """
+    checkpoint = entry.checkpoint
+    if checkpoint.status is CheckpointStatus.INTERRUPTED:
+        return checkpoint.suspended_node
+    if entry.sequence == 0:
+        return None
+    try:
+        before = await store.load(checkpoint.thread_id, at=entry.sequence - 1)
+    except CorruptCheckpointError:
+        return None
+    if before is None or before.checkpoint.status is not CheckpointStatus.RUNNING:
+        return None
+    return before.checkpoint.suspended_node

@@ -1,0 +1,186 @@
+"""From states to JSON values, strictly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from strata_core.graph._leaves import LEAVES, Dump, exactly, literal, one_of
+from strata_core.graph._misfit import MisfitError, mismatch
+from strata_core.graph._types import Kind, Shape, UnsupportedTypeError, read_shape
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+__all__ = ["dump_factory"]
+
+
+def dump_factory(tp: Any, converter: Converter) -> Dump:
+    """Return the function that turns values of a type into JSON values.
+
+    Raises:
+        UnsupportedTypeError: The type has no JSON form here.
+    """
+    shape = read_shape(tp)
+    kind = shape.kind
+    if kind is Kind.ANY:
+        return lambda value: value
+    if kind is Kind.LEAF:
+        return LEAVES[shape.type][0]
+    if kind is Kind.ENUM:
+        wanted = f"a {shape.type.__qualname__}"
+
+        def dump_enum(value: Any) -> Any:
+            if type(value) is shape.type:
+                return value.value
+            raise mismatch(value, wanted)
+
+        return dump_enum
+    if kind is Kind.LITERAL:
+        return literal(shape)
+    if kind is Kind.UNION:
+        return _dump_union(shape, converter)
+    if shape.args == (Any,) and kind in (Kind.LIST, Kind.DICT):
+        return exactly(list, "a list") if kind is Kind.LIST else exactly(dict, "a dict")
+    if kind in (Kind.LIST, Kind.TUPLE):
+        return _dump_items(list if kind is Kind.LIST else tuple, _lazy_dump(shape.args[0], converter))
+    if kind is Kind.DICT:
+        return _dump_values(_lazy_dump(shape.args[0], converter))
+    if kind is Kind.FIXED_TUPLE:
+        return _dump_fixed([_lazy_dump(arg, converter) for arg in shape.args])
+    return _dump_typed_dict(shape, converter) if kind is Kind.TYPED_DICT else _dump_class(shape, converter)
+
+
+def _lazy_dump(tp: Any, converter: Converter) -> Dump:
+    """Return the hook of a type, found at its first call when the type contains itself."""
+    try:
+        kind = read_shape(tp).kind
+    except UnsupportedTypeError:
+        kind = Kind.ANY  # a user's hook may know it
+    if kind not in (Kind.CLASS, Kind.TYPED_DICT):
+        return converter.get_unstructure_hook(tp)
+    hook: list[Dump] = []
+
+    def dump(value: Any) -> Any:
+        if not hook:
+            hook.append(converter.get_unstructure_hook(tp))
+        return hook[0](value)
+
+    return dump
+
+
+def _dump_union(shape: Shape, converter: Converter) -> Dump:
+    others = [arg for arg in shape.args if arg not in (None, type(None))]
+    optional = len(others) < len(shape.args)
+    if len(others) == 1:
+        inner = _lazy_dump(others[0], converter)
+        return lambda value: None if value is None else inner(value)
+    allowed = frozenset(others) | (frozenset({type(None)}) if optional else frozenset())
+    return one_of(allowed)
+
+
+def _dump_items(kind: type[list[Any] | tuple[Any, ...]], inner: Dump) -> Dump:
+    def dump(value: Any) -> list[Any]:
+        if type(value) is not kind:
+            raise mismatch(value, f"a {kind.__name__}")
+        try:
+            return [inner(item) for item in value]
+        except MisfitError:
+            raise _locate((f"[{index}]", inner, item) for index, item in enumerate(value)) from None
+
+    return dump
+
+
+def _dump_values(inner: Dump) -> Dump:
+    def dump(value: Any) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise mismatch(value, "a dict")
+        try:
+            return {key: inner(item) for key, item in value.items()}
+        except MisfitError:
+            raise _locate((f".{key}", inner, item) for key, item in value.items()) from None
+
+    return dump
+
+
+def _dump_fixed(inners: list[Dump]) -> Dump:
+    def dump(value: Any) -> list[Any]:
+        if type(value) is not tuple or len(value) != len(inners):
+            raise mismatch(value, f"a tuple of {len(inners)}")
+        try:
+            return [inner(item) for inner, item in zip(inners, value, strict=True)]
+        except MisfitError:
+            steps = zip(inners, value, strict=True)
+            raise _locate((f"[{index}]", inner, item) for index, (inner, item) in enumerate(steps)) from None
+
+    return dump
+
+
+def _locate(parts: Any) -> MisfitError:
+    """Return the error of the first part that does not fit, with its step; only ever called when one does not."""
+    for step, inner, item in parts:
+        try:
+            inner(item)
+        except MisfitError as error:
+            return error.under(step)
+    return MisfitError("changed while it was saved")
+
+
+def _dump_typed_dict(shape: Shape, converter: Converter) -> Dump:
+    inners = {field.name: _lazy_dump(field.type, converter) for field in shape.fields}
+    required = [field.name for field in shape.fields if field.required]
+
+    def dump(value: Any) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise mismatch(value, "a dict")
+        for name in required:
+            if name not in value:
+                raise MisfitError("is missing").under(f".{name}")
+        try:
+            return {key: inners[key](item) for key, item in value.items()}
+        except KeyError:
+            unknown = next(key for key in value if key not in inners)
+            raise MisfitError(f"is no key of {shape.type.__qualname__}").under(f".{unknown}") from None
+        except MisfitError:
+            raise _locate((f".{key}", inners[key], item) for key, item in value.items()) from None
+
+    return dump
+
+
+_INLINE: Final = {bool: "bool", int: "int", str: "str", float: "float"}
+
+
+def _dump_class(shape: Shape, converter: Converter) -> Dump:
+    """Generate the function that takes an instance apart: exact scalars are checked inline, the rest by their hooks."""
+    fields = shape.fields
+    inners = [_lazy_dump(field.type, converter) for field in fields]
+    items, lines = [], []
+    for index, field in enumerate(fields):
+        inline = _INLINE.get(field.type)
+        if inline is None:
+            items.append(f"{field.name!r}: d{index}(value.{field.name})")
+        else:
+            lines.append(f"  v{index} = value.{field.name}")
+            items.append(f"{field.name!r}: v{index} if type(v{index}) is {inline} else d{index}(v{index})")
+    source = "\n".join(
+        [
+            "def dump(value):",
+            " if type(value) is not cls: raise mismatch(value, wanted)",
+            " try:",
+            *lines,
+            f"  return {{{', '.join(items)}}}",
+            " except Misfit:",
+            "  raise locate([('.' + name, inner, getattr(value, name)) for name, inner in inners]) from None",
+        ]
+    )
+    namespace: dict[str, Any] = {f"d{index}": inner for index, inner in enumerate(inners)}
+    namespace |= {
+        "cls": shape.type,
+        "wanted": f"a {shape.type.__qualname__}",
+        "mismatch": mismatch,
+        "Misfit": MisfitError,
+        "locate": _locate,
+        "inners": [(field.name, inner) for field, inner in zip(fields, inners, strict=True)],
+    }
+    exec(compile(source, f"<unstructure {shape.type.__qualname__}>", "exec"), namespace)  # noqa: S102  # names of fields
+    dump: Dump = namespace["dump"]
+    return dump
