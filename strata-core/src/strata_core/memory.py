@@ -14,7 +14,7 @@ import attrs
 from strata_core.capabilities import Capability
 from strata_core.clock import SYSTEM_CLOCK, Clock, micros
 from strata_core.options import Setup
-from strata_core.rows import Batching, Commit, Committed, Head, HeadQuery, Refused, Row, RowBackend, decide, matches
+from strata_core.rows import Commit, Committed, Head, HeadQuery, Refused, Row, RowBackend, decide, matches
 
 __all__ = ["MemoryBackend"]
 
@@ -42,7 +42,7 @@ class MemoryBackend(RowBackend):
     """
 
     capabilities = _CAPABILITIES
-    batching: Batching | None = None
+    batching = None
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
