@@ -58,7 +58,7 @@ class TestFaultyBackend(RowBackendTests):
 @pytest.mark.parametrize("wrapper", [RecordingBackend, FaultyBackend])
 def test_capabilities_and_batching_are_those_of_the_moment(wrapper: Any) -> None:
     """Some servers tell what they can do only when they are open."""
-    backend = MemoryBackend()
+    backend: Any = MemoryBackend()
     wrapped = wrapper(backend)
     before = (wrapped.capabilities, wrapped.batching)
     backend.capabilities, backend.batching = frozenset({Capability.QUERY}), Batching(max_items=3)

@@ -118,6 +118,19 @@ def test_a_damaged_file_is_an_error(
     asyncio.run(main())
 
 
+def test_a_damaged_token_counter_is_an_error(root: Path) -> None:
+    """No lease is given out that might have been given out before; saves go on."""
+    (root / "token").write_bytes(b"")
+
+    async def main() -> None:
+        async with RowStore(FolderBackend(root)) as store:
+            with pytest.raises(CorruptCheckpointError, match="token is damaged"):
+                await store.acquire_lease("t", owner="o", ttl=timedelta(hours=1))
+            assert 2 == await store.save(checkpoint(2))
+
+    asyncio.run(main())
+
+
 def test_a_missing_row_is_an_error(root: Path) -> None:
     (root / "threads/74/0.row").unlink()
 
@@ -206,6 +219,34 @@ def test_a_store_is_set_up_only_on_request(tmp_path: Path) -> None:
             assert 0 == await store.save(checkpoint())
 
     asyncio.run(main())
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    """Whoever gives the wrong path loses nothing, not even in a folder that is called like ours."""
+    (tmp_path / "threads/novel").mkdir(parents=True)
+    (tmp_path / "threads/novel/chapter").write_text("It was a dark and stormy night.")
+    before = tree(tmp_path)
+
+    async def main() -> None:
+        with pytest.raises(SchemaVersionError, match="holds something else: give the path of a new folder"):
+            async with RowStore(FolderBackend(tmp_path)):
+                pass
+
+    asyncio.run(main())
+
+    assert before == tree(tmp_path)
+
+
+def test_a_file_that_is_not_ours_stays(root: Path) -> None:
+    (root / "threads/.DS_Store").touch()
+
+    async def main() -> None:
+        async with RowStore(FolderBackend(root)) as store:
+            assert 1 == len((await store.list_threads()).threads)
+
+    asyncio.run(main())
+
+    assert (root / "threads/.DS_Store").exists()
 
 
 def test_a_lock_that_is_never_free_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

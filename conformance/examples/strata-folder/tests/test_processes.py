@@ -64,7 +64,9 @@ async def check(folder: Path, lines: list[str]) -> None:
 
 def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
     """A process is killed 25 times, at a random moment after a random number of lines; others go on where it was."""
-    rng, lines, in_order = random.Random(7), [], []
+    rng = random.Random(7)
+    lines: list[str] = []
+    in_order: list[int] = []
     for kill in range(KILLS):
         # The same threads each time: what one process left half done, the next one meets.
         process = start(tmp_path / "store", 1, 10_000)
@@ -88,7 +90,7 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path) -> 
 
 
 def test_many_processes_share_a_folder(tmp_path: Path) -> None:
-    """Eight processes that set the folder up, save, lease and purge at once lose nothing, and hand out each token once."""
+    """Eight that set the folder up, save, lease and purge at once lose nothing, and give out each token once."""
     processes = [start(tmp_path / "store", seed, 12) for seed in range(PROCESSES)]
     lines: list[str] = []
     for process in processes:

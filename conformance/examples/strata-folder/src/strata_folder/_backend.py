@@ -13,7 +13,7 @@ from typing import Final
 from strata_core.blobs import thread_folder
 from strata_core.capabilities import Capability
 from strata_core.clock import SYSTEM_CLOCK, Clock, micros
-from strata_core.errors import ReadOnlyError, SchemaVersionError, StoreUnavailableError
+from strata_core.errors import CorruptCheckpointError, ReadOnlyError, SchemaVersionError, StoreUnavailableError
 from strata_core.options import Setup
 from strata_core.rows import (
     NOTHING,
@@ -140,17 +140,24 @@ class FolderBackend(RowBackend):
         lock = self._root / "lock"
         try:
             self._root.mkdir(parents=True, exist_ok=True)
+            if any(self._root.iterdir()) and not lock.exists():  # in this order: another process may be setting it up
+                raise SchemaVersionError(
+                    f"{self._root} holds something else: give the path of a new folder",
+                    found="unknown",
+                    supported=FORMAT,
+                )
             lock.touch()
             with locked(lock, exclusive=True):
-                if not (self._root / "format").exists():
-                    self._threads.mkdir(exist_ok=True)
-                    self._trash.mkdir(exist_ok=True)
-                    put(self._root / "token", b"0")
-                    put(self._root / "format", FORMAT.encode() + b"\n")
-                    sync(self._root)
-                    sync(self._root.parent)
-                self._check_format()
-                self._delete_leftovers()
+                if (self._root / "format").exists():
+                    self._check_format()
+                    self._delete_leftovers()
+                    return
+                self._threads.mkdir(exist_ok=True)
+                self._trash.mkdir(exist_ok=True)
+                put(self._root / "token", b"0")
+                put(self._root / "format", FORMAT.encode() + b"\n")
+                sync(self._root)
+                sync(self._root.parent)
         except OSError as error:
             raise StoreUnavailableError(f"{self._root} cannot be set up: {error}") from error
 
@@ -159,7 +166,7 @@ class FolderBackend(RowBackend):
         for erased in self._trash.iterdir():
             shutil.rmtree(erased)
         for folder in self._threads.iterdir():
-            if not (folder / "head").exists():
+            if folder.is_dir() and not (folder / "head").exists():
                 shutil.rmtree(folder)
 
     def _folder(self, thread_id: str) -> Path:
@@ -170,7 +177,10 @@ class FolderBackend(RowBackend):
 
     def _new_token(self) -> int:
         path = self._root / "token"
-        token = int(path.read_bytes()) + 1
+        try:
+            token = int(path.read_bytes()) + 1
+        except ValueError:
+            raise CorruptCheckpointError("*", None, f"cannot be leased: {path} is damaged") from None
         put(path, b"%d" % token)
         sync(self._root)
         return token
