@@ -19,7 +19,7 @@ USES = {
 TOGETHER = ["strata-conformance", "strata-sqlite", "strata-host"]
 TOGETHER_USES = [
     ["strata", "plugins"],
-    ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_memory.py", "test_sqlite.py"],
+    ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sqlite.py"],
 ]
 SUITE = '''"""A store against the suite, as its author runs it."""
 
@@ -28,29 +28,35 @@ import uuid
 
 import pytest
 import strata_core
-from strata_conformance import CheckpointStoreTests, LeaseTests, QueryTests, RetentionTests
+from strata_conformance import (
+    CheckpointStoreTests,
+    DeltaTests,
+    InputRuleTests,
+    LeaseTests,
+    LogTests,
+    OffloadTests,
+    QueryTests,
+    RecordTests,
+    RepeatTests,
+    RetentionTests,
+)
 
 
-class Storage:
+class TestStore(
+    CheckpointStoreTests,
+    RepeatTests,
+    LeaseTests,
+    RecordTests,
+    DeltaTests,
+    OffloadTests,
+    QueryTests,
+    LogTests,
+    RetentionTests,
+    InputRuleTests,
+):
     @pytest.fixture
     def open_store(self, tmp_path, clock):
         return functools.partial(strata_core.open_store, {url}, clock=clock)
-
-
-class TestStore(Storage, CheckpointStoreTests):
-    pass
-
-
-class TestLeases(Storage, LeaseTests):
-    pass
-
-
-class TestQuery(Storage, QueryTests):
-    pass
-
-
-class TestRetention(Storage, RetentionTests):
-    pass
 '''
 CHECK = """import importlib, importlib.metadata as metadata, importlib.resources as resources
 module = importlib.import_module({module!r})

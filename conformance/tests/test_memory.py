@@ -24,7 +24,7 @@ class TestMemory(RowBackendTests):
 class SlowMemory(MemoryBackend):
     """Waits before and after each step, batches commits, and has two batches under way at once."""
 
-    batching = Batching(max_items=8, in_flight=2)
+    batching = Batching(max_items=8, in_flight=2)  # type: ignore[assignment]  # unlike its base, it suspends
 
     async def _slowly(self, step: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(0)

@@ -22,7 +22,9 @@ ONE = "test_a_save_returns_the_position_in_the_threads_log_counted_from_zero"
 def run(pytester: pytest.Pytester, body: str, *options: str) -> pytest.RunResult:
     """Run a test file with strict markers and every warning an error, as a careful author does."""
     pytester.makepyfile(STORE + body)
-    return pytester.runpytest_inprocess("--strict-markers", "-W", "error", "-p", "no:cacheprovider", *options)
+    return pytester.runpytest_inprocess(
+        "--strict-markers", "-W", "error", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", *options
+    )
 
 
 def test_importing_the_classes_collects_nothing(pytester: pytest.Pytester) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Self
 import attrs
 import pytest
 
+from strata_core._shared_memory import SharedMemoryBackend
 from strata_core.blobs import InMemoryBlobStore
 from strata_core.capabilities import Capability
 from strata_core.errors import (
@@ -39,6 +40,7 @@ from strata_core.memory import MemoryBackend
 from strata_core.opening import open_store
 from strata_core.options import Deltas, Offload, Setup, StoreOptions
 from strata_core.records import Checkpoint, CheckpointStatus
+from strata_core.rows import Commit, HeadQuery, Take
 from strata_core.store import RowStore
 from strata_core.testing import FakeClock
 
@@ -140,11 +142,12 @@ async def opened_and_closed(*arguments: Any, **keywords: Any) -> Any:
 
 
 class TestMemory:
-    def test_a_store_from_a_url_serves_every_port(self) -> None:
+    @pytest.mark.parametrize("url", ["memory://", "memory://shared-0"])
+    def test_a_store_from_a_url_serves_every_port(self, url: str) -> None:
         """Also with deltas and offload."""
 
         async def scenario() -> tuple[Any, ...]:
-            async with open_store("memory://", deltas=Deltas(), offload=Offload(threshold=10)) as store:
+            async with open_store(url, deltas=Deltas(), offload=Offload(threshold=10)) as store:
                 first = await store.save(checkpoint(text="x" * 50))
                 entry = await store.load("t")
                 threads = (await store.list_threads()).threads
@@ -208,6 +211,26 @@ class TestMemory:
             thread.join()
 
         assert list(range(800)) == sorted(sequences)
+
+    def test_every_step_on_shared_memory_is_taken_alone(self) -> None:
+        """The clock is read in the middle of a step, and finds the lock held."""
+        held: list[bool] = []
+
+        class Watching(FakeClock):
+            def now(self) -> datetime:
+                held.append(backend._lock.locked())
+                return super().now()
+
+        backend = SharedMemoryBackend(Watching())
+
+        async def scenario() -> None:
+            await backend.commit([Commit("t", b"12345678", lease=Take("me", 1))])
+            await backend.read_head("t")
+            await backend.list_heads(HeadQuery())
+
+        asyncio.run(scenario())
+
+        assert [True, True, True] == held
 
     def test_a_shared_memory_has_one_clock(self) -> None:
         """Leases judged by two clocks would mean nothing; the default joins whatever clock there is."""
@@ -793,11 +816,15 @@ class TestDirectStores:
         assert 5 == asyncio.run(scenario())
 
     def test_it_is_closed_after_the_block_and_belongs_to_its_loop(self) -> None:
-        """Like every other store."""
+        """Like every other store, also when the service itself would not notice."""
+
+        async def nothing(*_: object, **__: object) -> None: ...
+
+        careless = SimpleNamespace(capabilities=frozenset(), **dict.fromkeys(PORTS[:8], nothing))
 
         async def scenario() -> None:
-            opening = open_store("acme:", plugins=[service_plugin()])
-            async with opening as store:
+            async with open_store("acme:", plugins=[store_plugin(lambda *_: careless)]) as store:
+                assert await store.load("t") is None
 
                 def elsewhere() -> None:
                     with pytest.raises(UsageError, match="belongs to the event loop that opened it"):
@@ -806,6 +833,8 @@ class TestDirectStores:
                 await asyncio.to_thread(elsewhere)
             with pytest.raises(StoreClosedError):
                 await store.load("t")
+            with pytest.raises(StoreClosedError):
+                await store.save(checkpoint())
 
         asyncio.run(scenario())
 

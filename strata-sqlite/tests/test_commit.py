@@ -76,6 +76,17 @@ class RandomCommits:
 
     def row(self, thread_id: str, known: Head) -> Any:
         choose = self.random
+        if choose.random() < 0.5:  # an ordinary save: little but the state changes
+            return row(
+                thread_id,
+                choose.choice(["running", "running", "completed"]),
+                updated=EXAMPLE_TIME + choose.randrange(5),
+                whole=known.sequence < 0,
+                metadata=known.metadata,
+                due=known.due,
+                graph_id=known.graph_id,
+                graph_version=known.graph_version,
+            )
         return row(
             thread_id,
             choose.choice(["running", "interrupted", "completed", "resumed", "a state of the future"]),

@@ -4,15 +4,18 @@ import asyncio
 import hashlib
 import json
 import shutil
+import sqlite3
 import tempfile
+import time
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from sqlite_support import finish, golden_version_1, opened, save, start, with_backend
 
-from strata_core.errors import StoreUnavailableError
+from strata_core.errors import StoreBusyError, StoreUnavailableError
 from strata_sqlite import SqliteBackend
+from strata_sqlite._readonly import ReadOnlyConnection
 
 
 @pytest.fixture
@@ -118,6 +121,16 @@ def test_a_file_without_the_right_to_read_is_unavailable(folder: Path) -> None:
     assert answer.startswith(f"StoreUnavailableError {path}: the database file cannot be opened; check its permissions")
 
 
+def test_a_file_in_a_closed_folder_is_unavailable(folder: Path) -> None:
+    path = folder / "closed" / "store.db"
+    path.parent.mkdir()
+    with_backend(path, write_two_threads)
+    folder.chmod(0o700)
+    answer = str(read_as_nobody(path))
+
+    assert answer.startswith(f"StoreUnavailableError {path}: the database file cannot be read: [Errno 13]")
+
+
 def test_a_missing_file_is_named_and_not_made(tmp_path: Path) -> None:
     async def check() -> None:
         with pytest.raises(StoreUnavailableError, match=r"missing\.db: the database file does not exist"):
@@ -147,3 +160,51 @@ def test_a_reader_that_began_without_a_writer_sees_what_is_written_later(tmp_pat
                 assert [sequence] == [row.sequence for row in await reader.read("t", None, None)]
 
     asyncio.run(check())
+
+
+def test_a_read_during_which_the_file_changes_is_done_again(tmp_path: Path) -> None:
+    async def check() -> None:
+        path = tmp_path / "store.db"
+        async with opened(path) as writer:
+            await writer.commit([save("t")])
+
+        def write_elsewhere() -> None:
+            with_backend(path, lambda backend: backend.commit([save("t")]))
+
+        def count(db: sqlite3.Connection, changes: list[int]) -> int:
+            found = int(db.execute("SELECT count(*) FROM strata_rows").fetchone()[0])
+            if changes:
+                changes.pop()
+                write_elsewhere()  # on this thread, in a loop of its own
+            return found
+
+        async with opened(path, read_only=True) as reader:
+            connection = reader._reader
+            assert isinstance(connection, ReadOnlyConnection)
+
+            assert 3 == await connection.read(count, [1, 2])
+            with pytest.raises(StoreBusyError, match="changes faster than it can be read"):
+                await connection.read(count, [1] * 1000)
+
+    asyncio.run(check())
+
+
+def test_a_file_written_a_moment_ago_is_read_when_another_write_would_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two writes within one tick of the file's clock leave the same time behind."""
+    path = tmp_path / "store.db"
+    with_backend(path, write_two_threads)
+    written = path.stat().st_mtime_ns
+    now, slept = [written + 1_000_000], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += round(seconds * 1e9)
+
+    monkeypatch.setattr(time, "time_ns", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    with_backend(path, lambda backend: backend.read_head("a"), read_only=True)
+
+    assert slept
+    assert set(slept) == {0.02}

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlite_support import EXAMPLE_TIME, golden_version_1, opened, query, save, traced, with_backend, writer_of
@@ -11,7 +12,8 @@ from sqlite_support import EXAMPLE_TIME, golden_version_1, opened, query, save, 
 from strata_core.errors import SchemaVersionError
 from strata_core.options import Setup
 from strata_core.rows import Committed, HeadQuery
-from strata_sqlite import SqliteBackend
+from strata_sqlite import SqliteBackend, SqliteOptions
+from strata_sqlite._files import open_writer, set_up
 
 
 def fingerprint(path: Path) -> str:
@@ -199,3 +201,33 @@ def test_a_read_only_open_of_an_empty_file_names_the_way_out(tmp_path: Path) -> 
     with_backend(path, check, read_only=True)
 
     assert b"" == path.read_bytes()
+
+
+class Overtaken:
+    """Passes everything to a connection, and lets another process be first to begin the upgrade."""
+
+    def __init__(self, driver: sqlite3.Connection, path: Path) -> None:
+        self.driver = driver
+        self.path = path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.driver, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if statement == "BEGIN IMMEDIATE":
+            with_backend(self.path, lambda backend: backend.commit([save("t")]))
+        return self.driver.execute(statement, *values)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_whoever_comes_second_to_an_upgrade_finds_it_done(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "store.db"
+    if version:
+        golden_version_1(path)
+    options = SqliteOptions()
+    driver = open_writer(str(path), options, create=False)
+    set_up(Overtaken(driver, path), str(path), options)  # type: ignore[arg-type]
+    driver.close()
+
+    assert [(2,)] == query(path, "PRAGMA user_version")
+    assert [(1,)] == query(path, "SELECT count(*) FROM checkpoints WHERE thread_id = 't'")

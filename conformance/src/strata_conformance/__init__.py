@@ -10,6 +10,7 @@ pytest.register_assert_rewrite("strata_conformance.suite")  # before anything im
 from strata_conformance._contract import CONTRACT  # noqa: E402  # see above
 from strata_conformance._promise import Promise, promise, promises_of  # noqa: E402
 from strata_conformance.suite import (  # noqa: E402
+    ArgumentRuleTests,
     BlobStoreTests,
     CancellationTests,
     CheckpointStoreTests,
@@ -37,6 +38,7 @@ from strata_conformance.suite import (  # noqa: E402
 
 __all__ = [
     "CONTRACT",
+    "ArgumentRuleTests",
     "BlobStoreTests",
     "CancellationTests",
     "CheckpointStoreTests",

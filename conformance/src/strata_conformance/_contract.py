@@ -31,7 +31,7 @@ def collect(classes: Iterable[type]) -> dict[str, Sequence[Promise]]:
     Raises:
         ValueError: Two promises have one ID, or one has no text.
     """
-    found = {tests.__name__: list(promises_of(tests)) for tests in classes}
+    found: dict[str, Sequence[Promise]] = {tests.__name__: list(promises_of(tests)) for tests in classes}
     seen: set[str] = set()
     for promise in (promise for promises in found.values() for promise in promises):
         if promise.id in seen or not promise.text or not re.fullmatch(r"[a-z]+-[1-9]\d*", promise.id):

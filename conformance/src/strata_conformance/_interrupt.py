@@ -48,9 +48,7 @@ class CancelAt(Generic[T]):
             if suspensions == self._nth:
                 self.reached = True
                 if self._late and isinstance(waited_for, asyncio.Future):
-                    blocking = waited_for._asyncio_future_blocking
                     waited_for.add_done_callback(lambda _: task.cancel())
-                    waited_for._asyncio_future_blocking = blocking
                 else:
                     task.cancel()
             try:

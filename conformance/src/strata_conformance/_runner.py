@@ -10,7 +10,7 @@ __all__ = ["PATIENCE", "run"]
 
 T = TypeVar("T")
 
-PATIENCE: Final = 120.0
+PATIENCE: Final = 30.0
 """Seconds after which a test that hangs fails, with the place where it hangs."""
 
 

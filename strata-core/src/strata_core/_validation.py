@@ -19,6 +19,7 @@ __all__ = [
     "check_thread_id",
     "check_ttl",
     "check_write_id",
+    "shown",
 ]
 
 MAX_ID_BYTES: Final = 512
@@ -26,6 +27,14 @@ MAX_KEY_BYTES: Final = 128
 MAX_VALUE_BYTES: Final = 1024
 MAX_LIMIT: Final = 1000
 MAX_TTL: Final = timedelta(days=3650)
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: its repr, or its type when that cannot be spelled out."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001  # an integer of too many digits, or a broken __repr__
+        return f"a {type(value).__name__}"
 
 
 def check_thread_id(value: object, argument: str = "thread_id") -> str:
@@ -70,9 +79,9 @@ def check_metadata(metadata: object, argument: str = "metadata") -> Mapping[str,
         raise InvalidInputError(argument, f"must be a mapping of str to str, not {type(metadata).__name__}")
     for key, value in metadata.items():
         if not _is_plain(key, MAX_KEY_BYTES):
-            check_text(key, f"{argument} key {key!r}", max_bytes=MAX_KEY_BYTES)
+            check_text(key, f"{argument} key {shown(key)}", max_bytes=MAX_KEY_BYTES)
         if not _is_plain(value, MAX_VALUE_BYTES):
-            check_text(value, f"{argument}[{key!r}]", max_bytes=MAX_VALUE_BYTES)
+            check_text(value, f"{argument}[{shown(key)}]", max_bytes=MAX_VALUE_BYTES)
     return metadata
 
 
@@ -87,7 +96,7 @@ def check_int(value: object, argument: str, minimum: int, maximum: int | None = 
         raise InvalidInputError(argument, f"must be an int, not {type(value).__name__}")
     if value < minimum or (maximum is not None and value > maximum):
         bounds = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
-        raise InvalidInputError(argument, f"must be {bounds}, not {value}")
+        raise InvalidInputError(argument, f"must be {bounds}, not {shown(value)}")
     return value
 
 

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any, Final, final
 import attrs
 
 from strata_core._direct import DirectStore
+from strata_core._opening_arguments import (
+    BLOB_METHODS,
+    flag_argument,
+    names_argument,
+    offload_argument,
+    optional_argument,
+    plugins_argument,
+    setup_argument,
+)
 from strata_core.capabilities import Capability
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import InvalidInputError, StrataError, UnsupportedError, UsageError
 from strata_core.options import Deltas, Offload, Setup, StoreOptions
-from strata_core.ports import BlobStore, StorePorts
+from strata_core.ports import StorePorts
 from strata_core.rows import RowBackend
 from strata_core.store import RowStore
 from strata_core.urls import blob_url, redact, scheme_of, scrub, store_url
@@ -40,7 +49,6 @@ _STORE: Final = (
 )
 _QUERY: Final = ("list_threads", "get_log")
 _RETENTION: Final = ("purge",)
-_BLOBS: Final = ("put", "get", "delete_thread")
 _ALL: Final = (*_STORE, *_QUERY, *_RETENTION, "setup", "capabilities")
 
 
@@ -54,7 +62,7 @@ def open_store(
     wrappers: Iterable[str] = (),
     options: object = None,
     clock: Clock = SYSTEM_CLOCK,
-    plugins: Iterable[object] = (),
+    plugins: Iterable[object] | None = None,
 ) -> OpenStore:
     """Return an async context manager that opens a store and closes it again.
 
@@ -85,14 +93,14 @@ def open_store(
     """
     return OpenStore(
         store_url(url),
-        deltas=_optional(deltas, Deltas, "deltas"),
-        offload=_offload(offload),
-        read_only=_flag(read_only, "read_only"),
-        setup=_setup(setup),
-        wrappers=_names(wrappers),
+        deltas=optional_argument(deltas, Deltas, "deltas"),
+        offload=offload_argument(offload),
+        read_only=flag_argument(read_only, "read_only"),
+        setup=setup_argument(setup),
+        wrappers=names_argument(wrappers),
         options=options,
         clock=clock,
-        plugins=_plugins(plugins),
+        plugins=plugins_argument(plugins),
     )
 
 
@@ -184,7 +192,7 @@ class OpenStore:
         url = blob_url(offload.blobs, "offload.blobs")
         plugin, provider = found.blobs(scheme_of(url) or "")
         blobs = await _entered(_call(plugin, "open", provider.open, url, url=url), stack)
-        _check(plugin, f"opens a {type(blobs).__name__}", blobs, _BLOBS)
+        _check(plugin, f"opens a {type(blobs).__name__}", blobs, BLOB_METHODS)
         return attrs.evolve(offload, blobs=blobs)
 
     async def _row_store(
@@ -276,50 +284,3 @@ def _check(plugin: Plugin, what: str, made: object, needed: Iterable[str]) -> No
 
 def _class_name(kind: type[Any]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _optional(value: Any, kind: type[Any], argument: str) -> Any:
-    if value is not None and not isinstance(value, kind):
-        raise InvalidInputError(argument, f"must be a {kind.__name__} or None, not {type(value).__name__}")
-    return value
-
-
-def _offload(value: object) -> Offload | None:
-    offload: Offload | None = _optional(value, Offload, "offload")
-    if offload is not None and offload.blobs is not None:
-        blobs: object = offload.blobs
-        if isinstance(blobs, str | os.PathLike):
-            blob_url(blobs, "offload.blobs")
-        elif not all(hasattr(blobs, name) for name in _BLOBS):
-            raise InvalidInputError(
-                "offload.blobs", f"must be a {BlobStore.__name__}, a URL or a folder, not {type(blobs).__name__}"
-            )
-    return offload
-
-
-def _flag(value: object, argument: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInputError(argument, f"must be True or False, not {value!r}")
-    return value
-
-
-def _setup(value: object) -> Setup:
-    for setup in Setup:
-        if isinstance(value, str) and value == setup:
-            return setup
-    raise InvalidInputError("setup", f"must be {' or '.join(repr(setup.value) for setup in Setup)}, not {value!r}")
-
-
-def _names(value: object) -> tuple[str, ...]:
-    names = None if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
-    if names is None or not all(type(name) is str for name in names):
-        raise InvalidInputError("wrappers", "must be a sequence of wrapper names, such as ['audit']")
-    return names
-
-
-def _plugins(value: object) -> tuple[object, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidInputError("plugins", f"must be a sequence of modules or objects, not {type(value).__name__}")
-    return tuple(value)

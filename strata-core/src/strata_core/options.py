@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from strata_core._validation import shown
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import InvalidInputError
 
@@ -19,7 +20,7 @@ __all__ = ["Deltas", "Offload", "Setup", "StoreOptions"]
 def _at_least(minimum: int) -> Any:
     def check(_: object, attribute: attrs.Attribute[int], value: object) -> None:
         if type(value) is not int or value < minimum:
-            raise InvalidInputError(attribute.name, f"must be an int of at least {minimum}, not {value!r}")
+            raise InvalidInputError(attribute.name, f"must be an int of at least {minimum}, not {shown(value)}")
 
     return check
 

@@ -1,7 +1,8 @@
-"""Stores for the engine's tests: every opener in `OPENERS` runs all of them."""
+"""The store for the engine's tests."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -9,20 +10,22 @@ from typing import Any
 
 import pytest
 
+from strata_core import open_store
 from strata_core.memory import MemoryBackend
 from strata_core.store import RowStore
 from strata_core.testing import FakeClock
 
-Opener = Callable[[FakeClock, Path], Callable[[], AbstractAsyncContextManager[RowStore]]]
+STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
+"""The URL of the store that the engine is tested on; FOLDER stands for a fresh folder.  Each backend's own environment
+runs these tests once more, on itself."""
 
 
-def memory(clock: FakeClock, folder: Path) -> Callable[[], AbstractAsyncContextManager[RowStore]]:
+def opener(clock: FakeClock, folder: Path) -> Callable[[], AbstractAsyncContextManager[Any]]:
     """Return a function that opens one more store on the same storage."""
-    backend = MemoryBackend(clock)
-    return lambda: RowStore(backend)
-
-
-OPENERS: dict[str, Opener] = {"memory": memory}
+    if STORE == "memory://":
+        backend = MemoryBackend(clock)
+        return lambda: RowStore(backend)
+    return lambda: open_store(STORE.replace("FOLDER", str(folder)), clock=clock)
 
 
 class World:
@@ -53,8 +56,8 @@ class World:
         ]
 
 
-@pytest.fixture(params=sorted(OPENERS))
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+@pytest.fixture
+def world(tmp_path: Path) -> World:
     """A fresh storage with a clock that stands still."""
     clock = FakeClock()
-    return World(clock, OPENERS[request.param](clock, tmp_path))
+    return World(clock, opener(clock, tmp_path))

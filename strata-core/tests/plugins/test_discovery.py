@@ -105,7 +105,10 @@ class TestUnknownNames:
         """The list helps against typing errors."""
         install("acme-strata", stores={"acme": "acme_strata"}, modules={"acme_strata": store_module("acme")})
 
-        assert "no plugin offers a store for 'amce' URLs; installed: acme, memory" == str(refusal("amce"))
+        said, _, installed = str(refusal("amce")).partition("; installed: ")
+
+        assert "no plugin offers a store for 'amce' URLs" == said
+        assert {"acme", "memory"} <= set(installed.split(", "))
 
     @pytest.mark.parametrize(
         ("kind", "scheme", "package"),
@@ -134,7 +137,10 @@ class TestUnknownNames:
         """The same for wrappers."""
         install("ink-strata", wrappers={"ink": "ink_strata"}, modules={"ink_strata": ""})
 
-        assert "no plugin offers a wrapper named 'ikn'; installed: ink" == str(refusal("ikn", "wrapper"))
+        said, _, installed = str(refusal("ikn", "wrapper")).partition("; installed: ")
+
+        assert "no plugin offers a wrapper named 'ikn'" == said
+        assert "ink" in installed.split(", ")
 
 
 class TestConflicts:

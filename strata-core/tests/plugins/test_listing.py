@@ -41,7 +41,7 @@ class TestListing:
         install("odd-strata", "0.3", entry_points="[strata_core.blobs]\nno equals sign\n")
         monkeypatch.setenv("STRATA_DISABLE_PLUGINS", "off")
 
-        found = [info for info in list_plugins() if info.distribution != "strata-core"]
+        found = listed("good-strata", "off-strata", "bad-strata", "one-strata", "two-strata", "odd-strata")
 
         assert [
             ("store", "both", "one-strata", "1.0", "conflict", "also offered by two-strata 1.0"),

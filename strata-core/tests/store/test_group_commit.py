@@ -14,6 +14,7 @@ from strata_core.errors import (
     StoreUnavailableError,
     UsageError,
 )
+from strata_core.options import Deltas
 from strata_core.rows import Batching
 from strata_core.store import RowStore
 
@@ -210,3 +211,29 @@ def test_an_opening_that_fails_closes_the_backend(probe, memory):
     asyncio.run(scenario())
 
     assert 1 == probe.closed
+
+
+def test_saves_with_deltas_that_are_started_together_keep_their_order_and_become_deltas(probe, memory, checkpoint):
+    async def scenario():
+        async with RowStore(probe, deltas=Deltas()) as store:
+            sequences = await asyncio.gather(*(store.save(checkpoint("t", {"n": n, "c": "x" * 99})) for n in range(12)))
+            return sequences, [e.checkpoint.frozen_state["n"] for e in (await store.get_log("t")).entries]
+
+    assert (list(range(12)), list(range(12))) == asyncio.run(scenario())
+    assert [0] * 12 == [row.whole_at for row in memory._rows["t"]]
+
+
+def test_a_cancelled_save_with_deltas_lets_the_next_one_pass_and_leaves_nothing_behind(probe, checkpoint):
+    async def scenario():
+        async with RowStore(probe, deltas=Deltas()) as store:
+            for step in range(20):
+                tasks = [asyncio.create_task(store.save(checkpoint("t", {"n": n}))) for n in range(4)]
+                for _ in range(step):
+                    await asyncio.sleep(0)
+                tasks[step % 4].cancel()
+                results = await asyncio.gather(*tasks, return_exceptions=True)
+                assert sum(isinstance(result, int) for result in results) >= 3
+            sequences = [entry.sequence for entry in (await store.get_log("t", limit=1000)).entries]
+            return sequences == list(range(len(sequences))), store._saver._turns._turns
+
+    assert (True, {}) == asyncio.run(scenario())

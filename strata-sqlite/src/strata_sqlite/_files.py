@@ -18,7 +18,7 @@ from strata_sqlite._schema import APPLICATION_ID, PAGE_SIZE, STEPS, VERSION
 __all__ = ["check", "connect", "identify", "open_reader", "open_writer", "set_up"]
 
 _OLDEST_SQLITE: Final = (3, 35, 0)
-_STATEMENTS_KEPT: Final = 256
+_STATEMENTS_KEPT: Final = 128
 """Prepared statements a connection keeps: those of every size of batch."""
 
 
@@ -45,12 +45,13 @@ def connect(path: str, mode: str, options: SqliteOptions, *, immutable: bool = F
 
 
 def _why_not(path: str, mode: str) -> str:
-    file = Path(path)
-    if file.is_dir():
+    folder = os.path.dirname(path)  # noqa: PTH120
+    # Not pathlib, whose questions raise where a folder is closed.
+    if os.path.isdir(path):  # noqa: PTH112
         return "is a folder, not a database file"
-    if not file.parent.is_dir():
-        return f"the folder {file.parent} does not exist"
-    if mode != "rwc" and not file.exists():
+    if not os.path.isdir(folder):  # noqa: PTH112
+        return f"the folder {folder} does not exist"
+    if mode != "rwc" and not os.path.exists(path):  # noqa: PTH110
         return "the database file does not exist"
     return "the database file cannot be opened; check its permissions and those of its folder"
 

@@ -2,11 +2,13 @@
 
 from typing import Final
 
-from strata_conformance.suite._base import OpenStore, Store
+from strata_conformance.suite._arguments import ArgumentRuleTests
 from strata_conformance.suite._backend import OpenBackend
+from strata_conformance.suite._base import OpenStore, Store
 from strata_conformance.suite._blobs import BlobStoreTests, OpenBlobs
 from strata_conformance.suite._cancellation import CancellationTests
-from strata_conformance.suite._encoding import DeltaTests, ExternalBlobTests, OffloadTests
+from strata_conformance.suite._encoding import DeltaTests, OffloadTests
+from strata_conformance.suite._external import ExternalBlobTests
 from strata_conformance.suite._inputs import InputRuleTests
 from strata_conformance.suite._leases import LeaseTests
 from strata_conformance.suite._lifecycle import LifecycleTests
@@ -23,6 +25,7 @@ from strata_conformance.suite._stores import RowBackendTests, StoreTests
 
 __all__ = [
     "CLASSES",
+    "ArgumentRuleTests",
     "BlobStoreTests",
     "CancellationTests",
     "CheckpointStoreTests",
@@ -60,6 +63,7 @@ CLASSES: Final = (
     LogTests,
     RetentionTests,
     InputRuleTests,
+    ArgumentRuleTests,
     LifecycleTests,
     CancellationTests,
     BlobStoreTests,

@@ -13,8 +13,8 @@ import pytest
 from strata_conformance._interrupt import CancelAt
 from strata_conformance._promise import promise
 from strata_conformance._samples import THREAD_IDS
+from strata_conformance.suite._bad import BAD_THREAD_IDS
 from strata_conformance.suite._base import SuiteTests
-from strata_conformance.suite._inputs import BAD_THREAD_IDS
 from strata_core.errors import InvalidInputError
 from strata_core.ports import BlobStore
 
@@ -74,8 +74,16 @@ class BlobStoreTests(SuiteTests):
 
     @promise("blob-1")
     async def test_a_blob_comes_back_as_it_was_put(self, open_blobs: OpenBlobs) -> None:
-        """A blob comes back byte for byte, from this handle and any other: empty, of any bytes, of several megabytes."""
-        contents = [b"", A, bytes(range(256)), b"\x00" * 1000, b"\r\n\n\r", "\u00e9\U0001f600".encode(), b"z" * 5_000_000]
+        """A blob comes back byte for byte, from this handle and any other: empty, of any bytes, of megabytes."""
+        contents = [
+            b"",
+            A,
+            bytes(range(256)),
+            b"\x00" * 1000,
+            b"\r\n\n\r",
+            "\u00e9\U0001f600".encode(),
+            b"z" * 5_000_000,
+        ]
         async with opened(open_blobs()) as one, opened(open_blobs()) as two:
             for content in contents:
                 await one.put("t", digest_of(content), content)
@@ -110,7 +118,8 @@ class BlobStoreTests(SuiteTests):
     @promise("blob-4")
     async def test_putting_again_changes_nothing(self, open_blobs: OpenBlobs) -> None:
         """The same blob may be put any number of times, one after another and at once, from several handles, and is
-        whole for whoever reads meanwhile."""
+        whole for whoever reads meanwhile.
+        """
         content = b"y" * 300_000
         async with opened(open_blobs()) as one, opened(open_blobs()) as two:
             puts = [(one if n % 2 else two).put("t", digest_of(content), content) for n in range(20)]
@@ -125,7 +134,8 @@ class BlobStoreTests(SuiteTests):
     @promise("blob-5")
     async def test_deleting_takes_all_blobs_of_one_thread(self, open_blobs: OpenBlobs) -> None:
         """delete_thread takes every blob of the thread and none of another, though the content is the same; deleting
-        again, or a thread without blobs, is no error; the thread can have blobs again."""
+        again, or a thread without blobs, is no error; the thread can have blobs again.
+        """
         async with opened(open_blobs()) as one, opened(open_blobs()) as two:
             for thread in ("t", "t1", "T"):
                 for content in (A, B):
@@ -170,7 +180,8 @@ class BlobStoreTests(SuiteTests):
     @pytest.mark.parametrize("call", ["put", "get", "delete_thread"])
     async def test_bad_arguments_are_refused(self, open_blobs: OpenBlobs, call: str) -> None:
         """A thread ID that breaks the rules, a digest that is not "sha256:" with 64 lower-case hex digits, and content
-        that is no bytes raise InvalidInputError that names the argument, and touch nothing."""
+        that is no bytes raise InvalidInputError that names the argument, and touch nothing.
+        """
         good: dict[str, Any] = {"thread_id": "t", "digest": digest_of(A), "content": A}
         names = {"put": ("thread_id", "digest", "content"), "get": ("thread_id", "digest")}.get(call, ("thread_id",))
         bad = {"thread_id": BAD_THREAD_IDS, "digest": BAD_DIGESTS, "content": [None, "text", 5, [1], memoryview(A)]}
@@ -195,19 +206,20 @@ class BlobStoreTests(SuiteTests):
     @promise("blob-8")
     @pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
     async def test_a_cancelled_put_or_delete_is_done_or_not_done(self, open_blobs: OpenBlobs, late: bool) -> None:
-        """A put that is cancelled at any await has stored the whole blob or nothing, a delete takes each blob whole; the
-        store goes on."""
+        """A put that is cancelled at any await has stored the whole blob or nothing, a delete takes each blob whole;
+        the store goes on.
+        """
         content = b"w" * 200_000
         name = digest_of(content)
         async with opened(open_blobs()) as blobs, opened(open_blobs()) as other:
             for nth in range(1, 100):
-                put = CancelAt(blobs.put(f"t{nth}", name, content), nth, late=late)  # type: ignore[arg-type]
+                put = CancelAt(blobs.put(f"t{nth}", name, content), nth, late=late)
                 outcome = await put.outcome()
                 assert isinstance(outcome, asyncio.CancelledError) if put.reached else outcome is None
                 assert await other.get(f"t{nth}", name) in (None, content)
                 await blobs.put(f"t{nth}", name, content)
                 assert content == await other.get(f"t{nth}", name)
-                delete = CancelAt(blobs.delete_thread(f"t{nth}"), nth, late=late)  # type: ignore[arg-type]
+                delete = CancelAt(blobs.delete_thread(f"t{nth}"), nth, late=late)
                 await delete.outcome()
                 assert await other.get(f"t{nth}", name) in (None, content)
                 await blobs.delete_thread(f"t{nth}")

@@ -16,7 +16,7 @@ from strata_conformance.suite._base import OpenStore, PortTests, Store
 from strata_core.capabilities import Capability
 from strata_core.records import Lease, LogEntry
 
-__all__ = ["CancellationTests"]
+__all__ = ["Ask", "CancellationTests", "cancel_everywhere"]
 
 LATER = BASE + timedelta(days=1)
 PLACES = 200
@@ -27,7 +27,7 @@ Ask = Callable[[str], Coroutine[Any, Any, Any]]
 Check = Callable[[str, bool], Awaitable[None]]
 
 
-async def _everywhere(prepare: Callable[[str], Awaitable[Ask]], check: Check, *, late: bool) -> None:
+async def cancel_everywhere(prepare: Callable[[str], Awaitable[Ask]], check: Check, *, late: bool) -> None:
     """Cancel a call at its first place, its second and so on, each time on a thread of its own.
 
     Args:
@@ -63,7 +63,8 @@ class CancellationTests(PortTests):
     @moments
     async def test_a_cancelled_save_is_done_or_not_done(self, open_store: OpenStore, late: bool) -> None:
         """A save that is cancelled at any await ends so, and its checkpoint is stored whole or not at all; the next
-        save of the thread follows it."""
+        save of the thread follows it.
+        """
         big = {"n": "cancelled", "big": "x" * 100_000}
         async with open_store() as store, open_store() as other:
 
@@ -77,7 +78,7 @@ class CancellationTests(PortTests):
                 assert [big, {"n": "next"}][1 - sequence :] == [entry.checkpoint.frozen_state for entry in entries]
                 assert sequence == 1 or not came_to_its_end
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-2")
     @moments
@@ -97,7 +98,7 @@ class CancellationTests(PortTests):
                 assert (done if sequence == 2 else done[::2]) == [entry.checkpoint.frozen_state for entry in entries]
                 assert sequence == 2 or not came_to_its_end
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-3")
     @moments
@@ -105,7 +106,8 @@ class CancellationTests(PortTests):
         self, open_store: OpenStore, late: bool
     ) -> None:
         """A save under a lease with release=True that is cancelled at any await has stored its checkpoint and released
-        the lease, or neither."""
+        the lease, or neither.
+        """
         leases: dict[str, Lease] = {}
         async with open_store() as store, open_store() as other:
 
@@ -123,13 +125,14 @@ class CancellationTests(PortTests):
                 assert live in (None, leases[thread_id])
                 assert live is None or not came_to_its_end
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-4")
     @moments
     async def test_a_cancelled_acquire_takes_and_saves_or_neither(self, open_store: OpenStore, late: bool) -> None:
         """An acquire with a save that is cancelled at any await has taken the lease and stored the checkpoint, or
-        neither."""
+        neither.
+        """
         async with open_store() as store, open_store() as other:
 
             async def prepare(_: str) -> Ask:
@@ -143,13 +146,14 @@ class CancellationTests(PortTests):
                 assert entry is not None or not came_to_its_end
                 assert (0 if entry is None else 1) == await store.save(checkpoint(thread_id))
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-5")
     @moments
     async def test_a_cancelled_renewal_or_release_is_done_or_not_done(self, open_store: OpenStore, late: bool) -> None:
         """A renewal that is cancelled at any await leaves the lease with its old or its new expiry, a release leaves it
-        held or free; another call decides it."""
+        held or free; another call decides it.
+        """
         leases: dict[str, Lease] = {}
         async with open_store() as store, open_store() as other:
 
@@ -178,14 +182,15 @@ class CancellationTests(PortTests):
                 await store.release_lease(leases[thread_id])
                 assert await other.live_lease(thread_id) is None
 
-            await _everywhere(prepare_renewal, check_renewal, late=late)
-            await _everywhere(prepare_release, check_release, late=late)
+            await cancel_everywhere(prepare_renewal, check_renewal, late=late)
+            await cancel_everywhere(prepare_release, check_release, late=late)
 
     @promise("cancel-6")
     @moments
     async def test_a_cancelled_read_leaves_the_store_usable(self, open_store: OpenStore, late: bool) -> None:
         """A load, a listing, a log or a look at a lease that is cancelled at any await leaves the store usable, however
-        often."""
+        often.
+        """
         async with open_store() as store:
             await store.save(checkpoint("same"))
             reads: list[Ask] = [lambda _: store.load("same"), lambda _: store.live_lease("same")]
@@ -199,7 +204,7 @@ class CancellationTests(PortTests):
                 async def check(_: str, came_to_its_end: bool) -> None:
                     assert await store.load("same") is not None
 
-                await _everywhere(prepare, check, late=late)
+                await cancel_everywhere(prepare, check, late=late)
             for read in reads:
                 for _ in range(20):
                     asyncio.get_running_loop().call_soon((task := asyncio.ensure_future(read("same"))).cancel)
@@ -213,7 +218,8 @@ class CancellationTests(PortTests):
     @pytest.mark.requires(Capability.RETENTION)
     async def test_a_cancelled_purge_takes_threads_whole(self, open_store: OpenStore, late: bool) -> None:
         """A purge that is cancelled at any await has taken each thread whole or not at all; another purge takes the
-        rest, and each ID can start over."""
+        rest, and each ID can start over.
+        """
         async with open_store() as store, open_store() as other:
 
             async def prepare(thread_id: str) -> Ask:
@@ -233,25 +239,30 @@ class CancellationTests(PortTests):
                     assert [[True, False, False], [], [True] * 3][sequence] == found
                     assert 0 == sequence or (n < 2 and not came_to_its_end)
 
-            await _everywhere(prepare, check, late=late)
+            await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-8")
     async def test_one_cancelled_save_leaves_those_beside_it_alone(self, open_store: OpenStore) -> None:
         """Of saves that are under way together, one that is cancelled takes no other with it, on its thread or any
-        other; those of its thread keep their order."""
+        other; those of its thread keep their order.
+        """
         async with open_store() as store:
             for turns in range(12):
                 tasks = [
-                    asyncio.ensure_future(store.save(checkpoint(f"c{turns}-{n % 3}", state={"n": n}))) for n in range(12)
+                    asyncio.ensure_future(store.save(checkpoint(f"c{turns}-{n % 3}", state={"n": n})))
+                    for n in range(12)
                 ]
                 for _ in range(turns):
                     await asyncio.sleep(0)
                 was_done = tasks[4].done()
                 tasks[4].cancel()
                 got = await asyncio.gather(*tasks, return_exceptions=True)
-                others = {n: sequence for n, sequence in enumerate(got) if n != 4 or was_done}
-                for n, sequence in others.items():
+                others: dict[int, int] = {}
+                for n, sequence in enumerate(got):
+                    if n == 4 and not was_done:
+                        continue
                     assert isinstance(sequence, int), sequence
+                    others[n] = sequence
                     entry = await store.load(f"c{turns}-{n % 3}", at=sequence)
 
                     assert entry is not None
@@ -264,7 +275,7 @@ class CancellationTests(PortTests):
         """Opening that is cancelled at any await leaves nothing behind that keeps the storage from being opened."""
         for nth in range(1, PLACES):
             manager = open_store()
-            cancelling = CancelAt(manager.__aenter__(), nth, late=False)  # type: ignore[arg-type]  # a coroutine here
+            cancelling = CancelAt(manager.__aenter__(), nth, late=False)
             outcome = await cancelling.outcome()
             if not cancelling.reached:
                 assert not isinstance(outcome, BaseException), outcome

@@ -64,7 +64,8 @@ class LeaseTests(PortTests):
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
         """A lease names the thread, the owner, a token above 0 and its expiry, one ttl from now; the thread need not
-        exist, and does not by being leased."""
+        exist, and does not by being leased.
+        """
         async with open_store() as store:
             lease = await _take(store, owner="worker-1")
             loaded = await store.load("t")
@@ -78,7 +79,8 @@ class LeaseTests(PortTests):
     @promise("lease-2")
     async def test_a_live_lease_keeps_everybody_else_out(self, open_store: OpenStore) -> None:
         """While a lease lives, an acquire returns None, from any handle and also for the same owner: the token
-        decides, the owner is for people."""
+        decides, the owner is for people.
+        """
         async with open_store() as one, open_store() as two:
             lease = await _take(one)
             got = [await handle.acquire_lease("t", owner=o, ttl=LONG) for handle in (one, two) for o in ("o", "p")]
@@ -104,7 +106,8 @@ class LeaseTests(PortTests):
     @promise("lease-4")
     async def test_tokens_only_grow(self, open_store: OpenStore, clock: FakeClock) -> None:
         """Each lease on a thread has a larger token than every lease on it before, across release, expiry and
-        reopening, with and without checkpoints."""
+        reopening, with and without checkpoints.
+        """
         tokens = []
         for round_ in range(3):
             async with open_store() as store:
@@ -121,7 +124,8 @@ class LeaseTests(PortTests):
     @pytest.mark.requires(Capability.RETENTION)
     async def test_tokens_grow_across_a_purge(self, open_store: OpenStore) -> None:
         """A purge takes the lease but not the count: a purged and restarted thread gets a larger token, and a holder
-        from before the purge is refused."""
+        from before the purge is refused.
+        """
         async with open_store() as store:
             before = await _take(store)
             await store.save_under_lease(completed(), before, release=True)
@@ -165,7 +169,8 @@ class LeaseTests(PortTests):
     @lost
     async def test_a_lost_lease_cannot_be_renewed(self, open_store: OpenStore, clock: FakeClock, way: Way) -> None:
         """A lease that expired, was released, was taken over or was never given cannot be renewed: LeaseLostError,
-        and whoever holds the thread goes on holding it."""
+        and whoever holds the thread goes on holding it.
+        """
         async with open_store() as store:
             lease = await way(store, clock)
             before = await store.live_lease("t")
@@ -182,7 +187,8 @@ class LeaseTests(PortTests):
         self, open_store: OpenStore, clock: FakeClock, way: Way
     ) -> None:
         """A save under a lease that expired, was released, was taken over or was never given raises LeaseLostError,
-        appends nothing, and releases nobody's lease."""
+        appends nothing, and releases nobody's lease.
+        """
         async with open_store() as store:
             await store.save(checkpoint(state={"n": 0}))
             lease = await way(store, clock)
@@ -215,7 +221,8 @@ class LeaseTests(PortTests):
     @promise("lease-10")
     async def test_the_holder_saves_and_others_are_fenced_off(self, open_store: OpenStore, clock: FakeClock) -> None:
         """Saves under the live lease append, from any handle that has it; once another holds the thread, those of the
-        earlier holder are refused and those of the present one append."""
+        earlier holder are refused and those of the present one append.
+        """
         async with open_store() as one, open_store() as two:
             first = await one.acquire_lease("t", owner="first", ttl=SHORT)
             assert first is not None
@@ -281,7 +288,8 @@ class LeaseTests(PortTests):
     @promise("lease-14")
     async def test_an_acquire_on_another_checkpoint_takes_and_saves_nothing(self, open_store: OpenStore) -> None:
         """An acquire that expects another checkpoint than the latest raises ConflictError, with and without a save,
-        takes no lease and appends nothing."""
+        takes no lease and appends nothing.
+        """
         async with open_store() as store:
             await store.save(checkpoint(state={"n": 0}))
             for expected in (None, 1, Revision(0, os.urandom(8))):
@@ -303,7 +311,8 @@ class LeaseTests(PortTests):
     @promise("lease-15")
     async def test_a_save_under_lease_can_also_expect_a_checkpoint(self, open_store: OpenStore) -> None:
         """A save under a live lease that expects another checkpoint than the latest raises ConflictError, not
-        LeaseLostError; the lease stays, also with release=True."""
+        LeaseLostError; the lease stays, also with release=True.
+        """
         async with open_store() as store:
             lease = await _take(store)
             await store.save_under_lease(checkpoint(), lease, expected=None)
@@ -321,7 +330,8 @@ class LeaseTests(PortTests):
     @promise("lease-16")
     async def test_a_lease_of_another_thread_is_worth_nothing(self, open_store: OpenStore) -> None:
         """A lease holds its own thread only: others can be leased and saved meanwhile, and a token of one thread is
-        refused on another."""
+        refused on another.
+        """
         async with open_store() as store:
             mine, other = await _take(store, "mine"), await _take(store, "other")
             with pytest.raises(LeaseLostError):
@@ -334,9 +344,29 @@ class LeaseTests(PortTests):
         assert [mine, other] == live
 
     @promise("lease-17")
+    async def test_a_token_that_no_store_gives_is_simply_not_held(self, open_store: OpenStore) -> None:
+        """A lease with a token larger than any that a store gives, however large, is lost like any other: renewing it
+        and saving under it raise LeaseLostError, releasing it is no error.
+        """
+        async with open_store() as store:
+            held = await _take(store)
+            for token in (2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30, 10**5000):
+                lease = attrs.evolve(held, token=token)
+                with pytest.raises(LeaseLostError):
+                    await store.renew_lease(lease, ttl=LONG)
+                with pytest.raises(LeaseLostError):
+                    await store.save_under_lease(checkpoint(), lease)
+                await store.release_lease(lease)
+            live, loaded = await store.live_lease("t"), await store.load("t")
+
+        assert held == live
+        assert loaded is None
+
+    @promise("lease-18")
     async def test_a_live_lease_is_told_and_a_lost_one_is_not(self, open_store: OpenStore, clock: FakeClock) -> None:
         """live_lease returns the lease that holds the thread now, with token, owner and expiry, and None for an
-        unknown thread and after expiry and release."""
+        unknown thread and after expiry and release.
+        """
         async with open_store() as one, open_store() as two:
             unknown = await two.live_lease("t")
             await _release(one, clock)
@@ -349,10 +379,31 @@ class LeaseTests(PortTests):
         assert [None] * 3 == [unknown, released, expired]
         assert lease == live
 
-    @promise("lease-18")
+    @promise("lease-19")
+    @pytest.mark.parametrize("owner", ["strata: first save", "strata: purge", "purge", "None", " ", "\U0001f600\n"])
+    async def test_an_owner_decides_nothing(self, open_store: OpenStore, owner: str) -> None:
+        """The owner of a lease is for people: whatever its text, the lease is shown, keeps others out at once, and is
+        renewed, used and released like any other.
+        """
+        async with open_store() as one, open_store() as two:
+            lease = await _take(one, owner=owner)
+            live = await two.live_lease("t")
+            async with asyncio.timeout(10):
+                kept_out = await two.acquire_lease("t", owner=owner, ttl=LONG, save=checkpoint())
+            renewed = await one.renew_lease(lease, ttl=LONG)
+            sequence = await one.save_under_lease(checkpoint(), renewed, release=True)
+            free = await two.live_lease("t")
+
+        assert owner == lease.owner
+        assert lease == live
+        assert kept_out is None
+        assert (0, None) == (sequence, free)
+
+    @promise("lease-20")
     async def test_saves_without_the_lease_neither_need_nor_disturb_it(self, open_store: OpenStore) -> None:
         """A plain save and a conditional save append while somebody else holds the thread, and leave the lease as it
-        is."""
+        is.
+        """
         async with open_store() as one, open_store() as two:
             lease = await _take(one)
             got = [await two.save(checkpoint()), await two.save_if_latest(checkpoint(), 0)]
@@ -362,10 +413,11 @@ class LeaseTests(PortTests):
         assert [0, 1, 2] == got
         assert lease == live
 
-    @promise("lease-19")
+    @promise("lease-21")
     async def test_of_many_that_ask_at_once_exactly_one_gets_the_lease(self, open_store: OpenStore) -> None:
         """Of fifty acquires from two handles at once, one gets the lease and 49 get None; the checkpoint of the one
-        is appended, once."""
+        is appended, once.
+        """
         async with open_store() as one, open_store() as two:
             calls = [
                 (one if n % 2 else two).acquire_lease("t", owner=f"o{n}", ttl=LONG, save=checkpoint(state={"n": n}))

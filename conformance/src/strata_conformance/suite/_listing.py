@@ -56,7 +56,8 @@ class QueryTests(PortTests):
     @queries
     async def test_threads_are_listed_newest_first(self, open_store: OpenStore) -> None:
         """Threads are listed by the time of their latest checkpoint, newest first, to the microsecond, whatever the
-        order of the saves."""
+        order of the saves.
+        """
         ages = {"b": 2, "d": 0, "a": 3, "c": 1, "e": 5}
         async with open_store() as store:
             for thread, age in ages.items():
@@ -72,7 +73,8 @@ class QueryTests(PortTests):
     @queries
     async def test_threads_of_the_same_time_are_ordered_by_id_as_utf8(self, open_store: OpenStore) -> None:
         """Threads of the same time are ordered by thread ID, compared as UTF-8 bytes, descending: case, accents, NULs
-        of a column's width and characters beyond 16 bits included."""
+        of a column's width and characters beyond 16 bits included.
+        """
         async with open_store() as store:
             for thread in THREAD_IDS:
                 await store.save(checkpoint(thread))
@@ -86,11 +88,10 @@ class QueryTests(PortTests):
     @promise("list-3")
     @queries
     @pytest.mark.parametrize("status", list(CheckpointStatus))
-    async def test_a_summary_tells_the_latest_checkpoint(
-        self, open_store: OpenStore, status: CheckpointStatus
-    ) -> None:
+    async def test_a_summary_tells_the_latest_checkpoint(self, open_store: OpenStore, status: CheckpointStatus) -> None:
         """A summary holds everything of the thread's latest checkpoint but the state, its sequence, and as its time
-        the later of created_at and resumed_at."""
+        the later of created_at and resumed_at.
+        """
         record = every_field("t", status)
         bare = checkpoint("bare", status, at=BASE - SECOND)
         async with open_store() as store:
@@ -121,7 +122,8 @@ class QueryTests(PortTests):
     @queries
     async def test_states_select_by_the_latest_checkpoint(self, open_store: OpenStore) -> None:
         """States select threads by their latest checkpoint alone; one from which a resume began is resumed, whatever
-        its status; several states are listed in one order; None selects all, an empty set nothing."""
+        its status; several states are listed in one order; None selects all, an empty set nothing.
+        """
         async with open_store() as store:
             for n, status in enumerate(CheckpointStatus):
                 await store.save(checkpoint(status.value, INTERRUPTED))
@@ -149,7 +151,8 @@ class QueryTests(PortTests):
     @queries
     async def test_metadata_selects_exactly(self, open_store: OpenStore) -> None:
         """Metadata pairs select threads whose latest checkpoint has them all, compared exactly: no case folding, no
-        patterns, no paths, no parts; a pair that nobody has selects nothing."""
+        patterns, no paths, no parts; a pair that nobody has selects nothing.
+        """
         stored = {
             "a": {"tenant": "acme", "region": "eu"},
             "b": {"tenant": "acme", "region": "us"},
@@ -192,7 +195,8 @@ class QueryTests(PortTests):
     @queries
     async def test_times_select_exclusively(self, open_store: OpenStore) -> None:
         """updated_after and updated_before select threads whose time is later, or earlier, by a microsecond or more;
-        the moments themselves are excluded."""
+        the moments themselves are excluded.
+        """
         async with open_store() as store:
             for n in range(5):
                 await store.save(checkpoint(f"t{n}", at=BASE + n * MICRO))
@@ -213,7 +217,8 @@ class QueryTests(PortTests):
     @queries
     async def test_a_graph_selects_by_id_and_version(self, open_store: OpenStore) -> None:
         """graph_id and graph_version select threads whose latest checkpoint a graph of that ID, and that version,
-        wrote; one without the other means any."""
+        wrote; one without the other means any.
+        """
         graphs = {"a": ("g", "1"), "b": ("g", "2"), "c": ("h", "1"), "d": ("G", "1")}
         async with open_store() as store:
             await store.save(checkpoint("none"))
@@ -235,7 +240,8 @@ class QueryTests(PortTests):
     @queries
     async def test_due_selects_inclusively(self, open_store: OpenStore) -> None:
         """due_before selects interrupted threads whose wait is due by then, the moment itself included; a resumed
-        thread, one that is not interrupted and one without a due time is never due."""
+        thread, one that is not interrupted and one without a due time is never due.
+        """
 
         def waiting(thread_id: str, offset: int, **fields: Any) -> Any:
             wait = Wait(WaitKind.TIMER, due_at=BASE + offset * MICRO)
@@ -257,8 +263,9 @@ class QueryTests(PortTests):
     @promise("list-9")
     @queries
     async def test_leased_selects_by_live_leases(self, open_store: OpenStore, clock: FakeClock) -> None:
-        """leased selects the threads that a live lease holds, or those that none does; an expired or released lease
-        does not count; a summary carries the live lease and no other; a lease alone makes no thread."""
+        """Leased selects the threads that a live lease holds, or those that none does; an expired or released lease
+        does not count; a summary carries the live lease and no other; a lease alone makes no thread.
+        """
         async with open_store() as store:
             for thread in ("free", "held", "expired", "released"):
                 await store.save(checkpoint(thread))
@@ -282,7 +289,7 @@ class QueryTests(PortTests):
         """A thread is listed only when it passes every filter that is given: one that fails any single one is not."""
 
         def save(thread_id: str, **other: Any) -> Any:
-            fields = {
+            fields: dict[str, Any] = {
                 "metadata": {"tenant": "acme"},
                 "graph": GraphIdentity("g", "1"),
                 "wait": Wait(WaitKind.TIMER, due_at=BASE),
@@ -341,7 +348,8 @@ class QueryTests(PortTests):
     @pytest.mark.parametrize("limit", [1, 3, 10, 11, 1000])
     async def test_pages_hold_the_limit_and_end(self, open_store: OpenStore, limit: int) -> None:
         """Each page but the last holds exactly `limit` threads and a cursor, the last has no cursor; together they
-        hold each thread once, also when many have the same time; filters hold on every page."""
+        hold each thread once, also when many have the same time; filters hold on every page.
+        """
         async with open_store() as store:
             for n in range(10):
                 await store.save(checkpoint(f"t{n}", at=BASE + (n // 4) * SECOND, metadata={"even": str(n % 2 == 0)}))
@@ -356,7 +364,8 @@ class QueryTests(PortTests):
     @queries
     async def test_a_thread_that_does_not_change_is_seen_exactly_once(self, open_store: OpenStore) -> None:
         """While somebody pages, threads are saved, leased, added and finished: each thread that does not change is
-        seen exactly once, on this handle or another."""
+        seen exactly once, on this handle or another.
+        """
         async with open_store() as one, open_store() as two:
             for n in range(30):
                 await one.save(checkpoint(f"t{n:02}", at=BASE + (n % 5) * SECOND))
@@ -383,7 +392,8 @@ class QueryTests(PortTests):
     )
     async def test_a_cursor_that_no_page_gave_is_refused(self, open_store: OpenStore, cursor: str) -> None:
         """A cursor that no listing gave raises InvalidInputError that names it; it is never taken for the first
-        page."""
+        page.
+        """
         async with open_store() as store:
             await store.save(checkpoint())
             with pytest.raises(InvalidInputError) as caught:

@@ -36,7 +36,8 @@ class LogTests(PortTests):
     @queries
     async def test_slices_join_without_gaps(self, open_store: OpenStore) -> None:
         """A slice holds at most `limit` checkpoints from `start` on, and says where the next one starts; the one that
-        reaches the end of the log says None."""
+        reaches the end of the log says None.
+        """
         async with open_store() as store:
             for n in range(7):
                 await store.save(checkpoint(state={"n": n}))

@@ -22,7 +22,9 @@ STATES: dict[str, dict[str, Any]] = {
     "lookalikes": {"int": 1, "float": 1.0, "bool": True, "text": "1", "zeros": [0, 0.0, -0.0, False, "", None]},
     "integers": {"big": [2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**100, -(10**1000)]},
     "floats": {"edges": [0.1, 1 / 3, 1e308, 5e-324, -5e-324, 1e22, 1e-7, 123456789.123456789, 1.7976931348623157e308]},
-    "text": {"all": ["\u00e9", "e\u0301", "\U0001f600", "\u2028\u2029", "\x00\x01\x1f\x7f", '"\\/\b\f\n\r\t', "\uffff"]},
+    "text": {
+        "all": ["\u00e9", "e\u0301", "\U0001f600", "\u2028\u2029", "\x00\x01\x1f\x7f", '"\\/\b\f\n\r\t', "\uffff"]
+    },
     "keys": {
         "": 1,
         " ": 2,
@@ -64,7 +66,8 @@ class RecordTests(PortTests):
     @pytest.mark.parametrize("status", list(CheckpointStatus))
     async def test_every_field_comes_back_equal(self, open_store: OpenStore, status: CheckpointStatus) -> None:
         """A checkpoint of any status with every field filled in comes back equal, from this handle and after the
-        storage was opened again."""
+        storage was opened again.
+        """
         record = every_field("t", status)
         async with open_store() as store:
             got = await _there_and_back(store, record)
@@ -91,7 +94,8 @@ class RecordTests(PortTests):
     @promise("record-3")
     async def test_each_field_comes_back_alone(self, open_store: OpenStore) -> None:
         """Each optional field comes back equal when it is the only one, and so does each part of a decision, a wait
-        and a nested checkpoint."""
+        and a nested checkpoint.
+        """
         full = every_field("t", CheckpointStatus.INTERRUPTED)
         bare = Checkpoint("t", CheckpointStatus.INTERRUPTED, {}, BASE)
         names = ("suspended_node", "next_node", "metadata", "nested", "decision", "wait", "graph", "resumed_at")
@@ -103,7 +107,9 @@ class RecordTests(PortTests):
             Wait(WaitKind.PERSON, on_timeout="Remind", due_at=BASE),
         ]
         records += [attrs.evolve(bare, wait=wait) for wait in waits]
-        records += [attrs.evolve(bare, decision=HumanDecision("Node", approved, "", BASE)) for approved in (True, False)]
+        records += [
+            attrs.evolve(bare, decision=HumanDecision("Node", approved, "", BASE)) for approved in (True, False)
+        ]
         records += [attrs.evolve(bare, suspended_node="", next_node="")]
         async with open_store() as store:
             got = [await _there_and_back(store, record) for record in records]
@@ -121,8 +127,10 @@ class RecordTests(PortTests):
             datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
         ]
         async with open_store() as store:
-            got = [await _there_and_back(store, checkpoint(at=m, resumed_at=m, wait=Wait(WaitKind.TIMER, due_at=m)))
-                   for m in moments]
+            got = [
+                await _there_and_back(store, checkpoint(at=m, resumed_at=m, wait=Wait(WaitKind.TIMER, due_at=m)))
+                for m in moments
+            ]
 
         times = [(g.created_at, g.resumed_at, g.wait.due_at if g.wait else None) for g in got]
         assert [(m, m, m) for m in moments] == times
@@ -133,7 +141,8 @@ class RecordTests(PortTests):
     async def test_every_json_value_comes_back_in_type_and_value(self, open_store: OpenStore, kind: str) -> None:
         """Every JSON value comes back the same in type and value: 1 is not 1.0 or true, -0.0 keeps its sign, integers
         of any size and floats are exact, text is kept code point by code point, NUL included, and no key of a state
-        means anything to the store."""
+        means anything to the store.
+        """
         state = STATES[kind]
         async with open_store() as store:
             got = await _there_and_back(store, checkpoint(state=state))

@@ -22,7 +22,8 @@ class RepeatTests(PortTests):
     @promise("repeat-1")
     async def test_a_repeated_save_answers_with_its_sequence_and_appends_nothing(self, open_store: OpenStore) -> None:
         """A save that is repeated with its write ID, by any handle, returns the sequence that the first one got, and
-        appends nothing."""
+        appends nothing.
+        """
         write_id = os.urandom(8)
         async with open_store() as one, open_store() as two:
             got = [
@@ -72,7 +73,8 @@ class RepeatTests(PortTests):
         self, open_store: OpenStore
     ) -> None:
         """A repetition is recognised before the condition is judged: a conditional save that had been done is not
-        refused because of itself or of what came after it."""
+        refused because of itself or of what came after it.
+        """
         write_id = os.urandom(8)
         async with open_store() as store:
             await store.save(checkpoint())
@@ -106,7 +108,8 @@ class RepeatTests(PortTests):
     @promise("repeat-6")
     async def test_a_repeated_acquire_gives_the_same_lease(self, open_store: OpenStore) -> None:
         """An acquire that is repeated with its write ID while its lease lives returns that lease, with and without a
-        checkpoint; the checkpoint is not appended again."""
+        checkpoint; the checkpoint is not appended again.
+        """
         bare, saving = os.urandom(8), os.urandom(8)
         async with open_store() as one, open_store() as two:
             first = await one.acquire_lease("bare", owner="o", ttl=LONG, write_id=bare)
@@ -131,7 +134,8 @@ class RepeatTests(PortTests):
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
         """An acquire with a checkpoint that is repeated after its lease has passed on raises LeaseLostError; it never
-        returns the token of the present holder, and appends nothing."""
+        returns the token of the present holder, and appends nothing.
+        """
         write_id = os.urandom(8)
         async with open_store() as one, open_store() as two:
             mine = await one.acquire_lease("t", owner="me", ttl=SHORT, save=checkpoint(), write_id=write_id)
@@ -153,7 +157,8 @@ class RepeatTests(PortTests):
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
         """An acquire with a checkpoint that is repeated after its lease has expired or was released raises
-        LeaseLostError, also when nobody holds the thread."""
+        LeaseLostError, also when nobody holds the thread.
+        """
         expired, released = os.urandom(8), os.urandom(8)
         async with open_store() as store:
             one = await store.acquire_lease("one", owner="o", ttl=SHORT, save=checkpoint("one"), write_id=expired)

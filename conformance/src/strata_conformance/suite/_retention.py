@@ -35,7 +35,8 @@ class RetentionTests(PortTests):
     @purges
     async def test_a_purge_takes_old_finished_threads(self, open_store: OpenStore) -> None:
         """A purge takes the threads whose latest checkpoint is completed or ended and older than the cutoff, returns
-        how many, and leaves all others; purging again takes nothing more."""
+        how many, and leaves all others; purging again takes nothing more.
+        """
         everything = [status.value for status in CheckpointStatus] + ["resumed", "young", "went on"]
         async with open_store() as store:
             for status in CheckpointStatus:
@@ -100,7 +101,8 @@ class RetentionTests(PortTests):
         self, open_store: OpenStore, updated: datetime, cutoff: datetime, taken: int
     ) -> None:
         """A thread is old when its second lies before the cutoff's second; the cutoff's own second is excluded. The
-        time of a thread is the later of created_at and resumed_at."""
+        time of a thread is the later of created_at and resumed_at.
+        """
         async with open_store() as store:
             await store.save(completed("created", at=updated))
             await store.save(completed("resumed", at=BASE - LONG, resumed_at=updated))
@@ -118,9 +120,8 @@ class RetentionTests(PortTests):
         async with open_store() as store:
             for age in ages:
                 await store.save(completed(f"t{age}", at=BASE - age * SECOND))
-            rounds = []
-            for _ in range(4):
-                rounds.append((await store.purge(LATER, limit=2), await _kept(store, *(f"t{n}" for n in range(7)))))
+            threads = [f"t{n}" for n in range(7)]
+            rounds = [(await store.purge(LATER, limit=2), await _kept(store, *threads)) for _ in range(4)]
 
         assert [
             (2, ["t0", "t1", "t2", "t3", "t4"]),
@@ -135,7 +136,8 @@ class RetentionTests(PortTests):
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
         """A purge leaves threads that a live lease holds, with their leases, and goes on past them: skipped threads do
-        not use up `limit`. An expired or released lease keeps nothing."""
+        not use up `limit`. An expired or released lease keeps nothing.
+        """
         async with open_store() as one, open_store() as two:
             for n in range(12):
                 await one.save(completed(f"t{n:02}", at=BASE + n * SECOND))
@@ -158,7 +160,8 @@ class RetentionTests(PortTests):
     @purges
     async def test_a_purged_thread_is_gone_whole(self, open_store: OpenStore, clock: FakeClock) -> None:
         """A purged thread is gone whole: no checkpoint at any sequence, no lease, no write ID is remembered; the ID
-        starts over at sequence 0."""
+        starts over at sequence 0.
+        """
         write_id = b"remember"
         async with open_store() as store:
             for n in range(20):
@@ -213,7 +216,8 @@ class RetentionTests(PortTests):
     @purges
     async def test_a_save_that_races_a_purge_is_not_lost(self, open_store: OpenStore) -> None:
         """A checkpoint that is saved while a purge is under way is there afterwards, at the sequence that its save
-        returned: on the old log, or first on a new one."""
+        returned: on the old log, or first on a new one.
+        """
         async with open_store() as one, open_store() as two:
             for n in range(20):
                 await one.save(completed(f"t{n}"))

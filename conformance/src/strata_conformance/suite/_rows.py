@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import Any
 
 import attrs
 import pytest
@@ -32,7 +33,7 @@ HOUR = 3_600_000_000
 own_blobs = pytest.mark.requires(Capability.OWN_BLOBS)
 
 
-async def append(backend: RowBackend, thread_id: str, n: int = 0, **fields: object) -> Committed | Refused:
+async def append(backend: RowBackend, thread_id: str, n: int = 0, **fields: Any) -> Committed | Refused:
     """Append a row without conditions."""
     commit = attrs.evolve(Commit(thread_id, os.urandom(8), row=row(n)), **fields)
     return (await backend.commit([commit]))[0]
@@ -44,8 +45,16 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-1")
     async def test_rows_come_back_byte_for_byte(self, open_backend: OpenBackend) -> None:
         """A row comes back byte for byte, with its sequence, its version, the ID of its commit and the whole row it
-        builds on, whatever its text is."""
-        bodies = [b"{}", b'{"a": 1}', b'{"a":1,"a":2}', b'{"a":1e400}', '{"\u00e9":"\U0001f600"}'.encode(), b'{"a":"\\u0000"}']
+        builds on, whatever its text is.
+        """
+        bodies = [
+            b"{}",
+            b'{"a": 1}',
+            b'{"a":1,"a":2}',
+            b'{"a":1e400}',
+            '{"\u00e9":"\U0001f600"}'.encode(),
+            b'{"a":"\\u0000"}',
+        ]
         bodies += [b'{"n":' + b"9" * 5000 + b"}", b'{"big":"' + b"x" * 2_000_000 + b'"}']
         ids = [os.urandom(8) for _ in bodies]
         async with opened(open_backend()) as backend:
@@ -62,7 +71,8 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-2")
     async def test_reads_reach_back_to_the_whole_row(self, open_backend: OpenBackend) -> None:
         """A read returns rows `first` to `last`, preceded by the rows back to the whole row that `first` builds on;
-        `first` None is the latest, `last` None or past the end is the latest; nothing when there is no row `first`."""
+        `first` None is the latest, `last` None or past the end is the latest; nothing when there is no row `first`.
+        """
         async with opened(open_backend()) as backend:
             for n in range(10):
                 await append(backend, "t", row=row(n, whole=n in (0, 4, 9)))
@@ -118,12 +128,11 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-4")
     async def test_a_refusal_shows_the_head_it_was_judged_by(self, open_backend: OpenBackend) -> None:
         """A refusal carries the head it was judged by, with at least its sequence, write IDs, lease, external, closing
-        and the backend's time; of an unknown thread, none."""
+        and the backend's time; of an unknown thread, none.
+        """
         async with opened(open_backend()) as backend:
             write_id = os.urandom(8)
-            done = await backend.commit(
-                [Commit("t", write_id, row=row(), external=True, lease=Take("worker", HOUR))]
-            )
+            done = await backend.commit([Commit("t", write_id, row=row(), external=True, lease=Take("worker", HOUR))])
             refused = await backend.commit([Commit("t", os.urandom(8), lease=Take("o", HOUR))])
             unknown = await backend.commit([Commit("unknown", os.urandom(8), after=3, row=row())])
 
@@ -147,7 +156,8 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-5")
     async def test_a_row_is_appended_only_after_the_expected_one(self, open_backend: OpenBackend) -> None:
         """`after` and `after_id` must both be the latest row's: the same sequence under another write ID is another
-        row."""
+        row.
+        """
         first, second = os.urandom(8), os.urandom(8)
         async with opened(open_backend()) as backend:
             await backend.commit([Commit("t", first, row=row(0))])
@@ -179,7 +189,8 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-7")
     async def test_repeated_commits_change_nothing(self, open_backend: OpenBackend) -> None:
         """A commit whose write ID is among the thread's latest eight answers as repeated, with the sequence of its row,
-        before any condition, and changes nothing; only whole IDs count."""
+        before any condition, and changes nothing; only whole IDs count.
+        """
         ids = [b"aaaabbbb", b"ccccdddd", *(os.urandom(8) for _ in range(6))]
         async with opened(open_backend()) as one, opened(open_backend()) as two:
             for n, write_id in enumerate(ids):
@@ -203,7 +214,8 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-8")
     async def test_tokens_grow_across_release_erase_and_reopening(self, open_backend: OpenBackend) -> None:
         """Each lease of a thread has a larger token than every one before it, across release, erase and reopening,
-        though nothing of the thread is left."""
+        though nothing of the thread is left.
+        """
         tokens = []
         for _ in range(3):
             async with opened(open_backend()) as backend:
@@ -221,7 +233,8 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-9")
     async def test_a_lease_without_rows_leaves_nothing_behind(self, open_backend: OpenBackend) -> None:
         """A lease on a thread without rows makes a head with sequence -1 that reads and listings of threads do not
-        show, and that is gone when the lease is dropped."""
+        show, and that is gone when the lease is dropped.
+        """
         async with opened(open_backend()) as backend:
             taken = (await backend.commit([Commit("t", os.urandom(8), lease=Take("o", HOUR))]))[0]
             assert isinstance(taken, Committed)
@@ -235,15 +248,16 @@ class RowPrimitiveTests(BackendTests):
 
         assert head is not None
         assert (NOTHING, "o", taken.token) == (head.sequence, head.owner, head.token)
-        assert [] == rows == listed
+        assert ([], []) == (rows, listed)
         assert ["t"] == rowless
         assert left is None
         assert [] == rowless_left
 
     @promise("row-10")
     async def test_an_erased_thread_leaves_nothing_behind(self, open_backend: OpenBackend) -> None:
-        """An erase takes the rows, the blobs and the head, of this thread only; the thread starts over at 0 with nothing
-        of its earlier life."""
+        """An erase takes the rows, the blobs and the head, of this thread only; the thread starts over at 0 with
+        nothing of its earlier life.
+        """
         async with opened(open_backend()) as backend:
             blobs = [("sha256:" + "a" * 64, b"1")] if Capability.OWN_BLOBS in backend.capabilities else []
             for thread in ("t", "t2", "T"):
@@ -272,7 +286,8 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-11")
     async def test_a_closing_head_refuses_everybody_else(self, open_backend: OpenBackend) -> None:
         """An erase that takes the lease as closing leaves a head without rows that refuses every other write, until its
-        holder drops it; what it says of external blobs stays."""
+        holder drops it; what it says of external blobs stays.
+        """
         async with opened(open_backend()) as backend:
             await append(backend, "t", external=True)
             taken = (
@@ -310,7 +325,8 @@ class RowPrimitiveTests(BackendTests):
     @own_blobs
     async def test_blobs_come_back_by_thread_and_digest(self, open_backend: OpenBackend) -> None:
         """The thread's own blobs come back byte for byte, those that are asked for and there; the same blob may come
-        again with another row."""
+        again with another row.
+        """
         names = ["sha256:" + letter * 64 for letter in "abc"]
         contents = [b"", bytes(range(256)), b"z" * 1_000_000]
         async with opened(open_backend()) as backend:
@@ -359,7 +375,8 @@ class RowPrimitiveTests(BackendTests):
     @promise("row-15")
     async def test_a_backend_can_be_closed_at_any_time(self, open_backend: OpenBackend) -> None:
         """Closing is idempotent, also before and after a failed opening, and a closed backend can be opened again
-        through a new one with all that was committed."""
+        through a new one with all that was committed.
+        """
         unopened = open_backend()
         await unopened.close()
         await unopened.close()

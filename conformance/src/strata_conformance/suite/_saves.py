@@ -23,7 +23,9 @@ class CheckpointStoreTests(PortTests):
     """Appends, their order and their conditions; loads."""
 
     @promise("save-1")
-    async def test_a_save_returns_the_position_in_the_threads_log_counted_from_zero(self, open_store: OpenStore) -> None:
+    async def test_a_save_returns_the_position_in_the_threads_log_counted_from_zero(
+        self, open_store: OpenStore
+    ) -> None:
         """A save returns the sequence of the checkpoint: 0, 1, 2 and so on, for each thread on its own."""
         async with open_store() as store:
             got = [await store.save(checkpoint(thread, state={"n": n})) for n in range(3) for thread in ("a", "b")]
@@ -165,7 +167,8 @@ class CheckpointStoreTests(PortTests):
     @promise("load-2")
     async def test_a_load_names_the_checkpoint_and_its_revision(self, open_store: OpenStore) -> None:
         """A load names the sequence and the revision: the sequence with the write ID it was saved under, for every
-        handle the same."""
+        handle the same.
+        """
         ids = [os.urandom(8) for _ in range(3)]
         async with open_store() as one, open_store() as two:
             for n, write_id in enumerate(ids):
@@ -190,7 +193,8 @@ class CheckpointStoreTests(PortTests):
         self, open_store: OpenStore
     ) -> None:
         """A conditional save appends when the thread's latest checkpoint is the expected one: None for no
-        checkpoint, a sequence, or a revision."""
+        checkpoint, a sequence, or a revision.
+        """
         async with open_store() as one, open_store() as two:
             first = await one.save_if_latest(checkpoint(state={"n": 0}), None)
             second = await two.save_if_latest(checkpoint(state={"n": 1}), 0)
@@ -205,7 +209,8 @@ class CheckpointStoreTests(PortTests):
         self, open_store: OpenStore
     ) -> None:
         """A conditional save on anything but the latest checkpoint raises ConflictError, which names the thread and
-        the latest sequence, and appends nothing."""
+        the latest sequence, and appends nothing.
+        """
         async with open_store() as one, open_store() as two:
             await one.save(checkpoint(state={"n": 0}))
             stale = await two.load("t")
@@ -225,7 +230,8 @@ class CheckpointStoreTests(PortTests):
     @promise("conditional-3")
     async def test_a_thread_without_checkpoints_has_no_latest_one(self, open_store: OpenStore) -> None:
         """On a thread without checkpoints a conditional save on a sequence or revision raises ConflictError, and
-        makes no thread."""
+        makes no thread.
+        """
         async with open_store() as store:
             for expected in (0, 5, Revision(0, os.urandom(8))):
                 with pytest.raises(ConflictError) as caught:
@@ -241,7 +247,8 @@ class CheckpointStoreTests(PortTests):
         self, open_store: OpenStore
     ) -> None:
         """A revision of a thread that was purged and has started anew is not the latest, though the sequence is the
-        same: a save that depends on it raises ConflictError."""
+        same: a save that depends on it raises ConflictError.
+        """
         async with open_store() as one, open_store() as two:
             await one.save(completed())
             old = await one.load("t")
@@ -261,7 +268,8 @@ class CheckpointStoreTests(PortTests):
     @promise("conditional-5")
     async def test_of_many_conditional_saves_at_once_exactly_one_wins(self, open_store: OpenStore) -> None:
         """Of fifty conditional saves on the same checkpoint, from two handles at once, one appends and 49 raise
-        ConflictError."""
+        ConflictError.
+        """
         async with open_store() as one, open_store() as two:
             await one.save(checkpoint())
             calls = [(one if n % 2 else two).save_if_latest(checkpoint(state={"n": n}), 0) for n in range(50)]
@@ -279,7 +287,8 @@ class CheckpointStoreTests(PortTests):
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
         """A conditional save with unleased=True raises LeaseHeldError, which names the owner, while a live lease holds
-        the thread, appends nothing, and passes once the lease is released or has expired."""
+        the thread, appends nothing, and passes once the lease is released or has expired.
+        """
         async with open_store() as one, open_store() as two:
             lease = await one.acquire_lease("t", owner="worker-7", ttl=LONG, save=checkpoint())
             assert lease is not None

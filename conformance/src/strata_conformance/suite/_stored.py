@@ -106,7 +106,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.requires(Capability.DELTAS)
     async def test_rows_0_16_and_32_of_a_long_chain_are_whole(self, open_backend: OpenBackend) -> None:
         """With deltas, rows 0, 16 and 32 of a running thread are whole, and all between are differences; a load reads
-        no more rows than back to the whole one."""
+        no more rows than back to the whole one.
+        """
         backend = open_backend()
         async with RowStore(backend, deltas=Deltas()) as store:
             for n in range(34):
@@ -123,7 +124,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.requires(Capability.DELTAS)
     async def test_a_row_that_cannot_build_on_the_one_before_is_whole(self, open_backend: OpenBackend) -> None:
         """With deltas, the first row after a restart, after another writer's and after the key order changed is whole,
-        and so is every row that is not running."""
+        and so is every row that is not running.
+        """
         whole = []
         for _ in range(2):
             backend, other = open_backend(), open_backend()
@@ -143,7 +145,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.requires(Capability.OWN_BLOBS)
     async def test_an_offloaded_value_is_stored_once(self, open_backend: OpenBackend) -> None:
         """An offloaded value is stored once, under its digest, for all rows of its thread; the rows hold a null in its
-        place and name the digest."""
+        place and name the digest.
+        """
         backend = open_backend()
         async with RowStore(backend, offload=Offload(threshold=1000)) as store:
             for n in range(3):
@@ -151,9 +154,9 @@ class StoredRowTests(BackendTests):
             rows = await backend.read("t", 0, None)
             blobs = dict(await backend.read_blobs("t", [NAME]))
 
-        assert [
-            {"whole": {"big": None, "n": n}, "blobs": {"big": NAME}} for n in range(3)
-        ] == [json.loads(r.body) for r in rows]
+        assert [{"whole": {"big": None, "n": n}, "blobs": {"big": NAME}} for n in range(3)] == [
+            json.loads(r.body) for r in rows
+        ]
         assert ["1.9.0"] * 3 == [r.version for r in rows]
         assert {NAME: json.dumps(BIG).encode()} == blobs
 
@@ -161,7 +164,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.parametrize(("version", "body"), HOSTILE_BODIES)
     async def test_a_damaged_state_is_an_error(self, open_backend: OpenBackend, version: str, body: bytes) -> None:
         """A load of a row whose state cannot be read as written raises CorruptCheckpointError that names the thread and
-        the sequence; it never steps back to an earlier row, and earlier rows stay readable."""
+        the sequence; it never steps back to an earlier row, and earlier rows stay readable.
+        """
         kind, error = await _damaged(open_backend, version=version, body=body)
 
         assert CorruptCheckpointError is kind
@@ -171,7 +175,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.parametrize("envelope", HOSTILE_ENVELOPES)
     async def test_a_damaged_record_is_an_error(self, open_backend: OpenBackend, envelope: bytes) -> None:
         """A load of a row whose record is malformed, of another thread, or has unknown members raises
-        CorruptCheckpointError that names the thread and the sequence."""
+        CorruptCheckpointError that names the thread and the sequence.
+        """
         kind, error = await _damaged(open_backend, envelope=envelope)
 
         assert CorruptCheckpointError is kind
@@ -181,7 +186,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.parametrize("version", ["1.10.0", "2.0.0", "1.99.0"])
     async def test_a_newer_row_is_refused_by_its_version(self, open_backend: OpenBackend, version: str) -> None:
         """A load of a row of a newer format raises SchemaVersionError that names the version found and the one
-        supported; it is never skipped."""
+        supported; it is never skipped.
+        """
         envelope = GOOD.replace(b"1.7.0", version.encode())
         kind, error = await _damaged(open_backend, version=version, envelope=envelope)
 
@@ -192,7 +198,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.requires(Capability.RETENTION)
     async def test_a_purge_leaves_nothing_in_the_backend(self, open_backend: OpenBackend, clock: FakeClock) -> None:
         """A purge leaves no head, row or blob of a thread in the backend, and removes what leases of runs that never
-        saved have left."""
+        saved have left.
+        """
         backend = open_backend()
         own = Capability.OWN_BLOBS in backend.capabilities
         async with RowStore(backend, offload=Offload(threshold=10) if own else None) as store:
@@ -218,7 +225,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.requires(Capability.RETENTION)
     async def test_a_purge_skips_a_thread_whose_blobs_it_cannot_reach(self, open_backend: OpenBackend) -> None:
         """A purge by a store that was not given the threads' blob store leaves them whole; one that was takes them, and
-        leaves nothing in the backend either."""
+        leaves nothing in the backend either.
+        """
         blobs = InMemoryBlobStore()
         backend = open_backend()
         async with RowStore(open_backend(), offload=Offload(threshold=10, blobs=blobs)) as store:
@@ -239,7 +247,8 @@ class StoredRowTests(BackendTests):
     @pytest.mark.requires(Capability.OWN_BLOBS)
     async def test_a_false_blob_in_the_backend_is_an_error(self, open_backend: OpenBackend) -> None:
         """A load whose blob in the backend is missing, or does not match its digest, raises CorruptCheckpointError that
-        names the thread, the sequence and the digest."""
+        names the thread, the sequence and the digest.
+        """
         body = b'{"whole":{"a":null},"blobs":{"a":"%b"}}' % NAME.encode()
         new = row(0, version="1.9.0", body=body, envelope=GOOD.replace(b"1.7.0", b"1.9.0"))
         backend = open_backend()
@@ -259,7 +268,8 @@ class StoredRowTests(BackendTests):
     @promise("stored-10")
     async def test_saves_that_wait_together_are_all_stored(self, open_backend: OpenBackend) -> None:
         """Two hundred saves on as many threads at once are all stored, each under its own ID, whatever batches they
-        went in."""
+        went in.
+        """
         backend = open_backend()
         async with RowStore(backend) as store:
             got = await asyncio.gather(*(store.save(checkpoint(f"t{n}", state={"n": n})) for n in range(200)))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from strata_conformance.suite._arguments import ArgumentRuleTests
 from strata_conformance.suite._backend import OpenBackend
 from strata_conformance.suite._base import OpenStore
 from strata_conformance.suite._cancellation import CancellationTests
-from strata_conformance.suite._encoding import DeltaTests, ExternalBlobTests, OffloadTests
+from strata_conformance.suite._encoding import DeltaTests, OffloadTests
+from strata_conformance.suite._external import ExternalBlobTests
 from strata_conformance.suite._inputs import InputRuleTests
 from strata_conformance.suite._leases import LeaseTests
 from strata_conformance.suite._lifecycle import LifecycleTests
@@ -37,6 +39,7 @@ class StoreTests(
     LogTests,
     RetentionTests,
     InputRuleTests,
+    ArgumentRuleTests,
     LifecycleTests,
     CancellationTests,
 ):

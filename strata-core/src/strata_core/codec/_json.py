@@ -12,6 +12,7 @@ import sys
 from json.encoder import encode_basestring
 from typing import Any, Final
 
+from strata_core._validation import shown
 from strata_core.errors import InvalidInputError
 
 __all__ = ["MAX_NESTING", "check_json", "copy_json", "dump_json", "load_json", "quote"]
@@ -111,7 +112,7 @@ def _fault(value: Any, path: str, nesting: int) -> InvalidInputError:
         if type(item) is dict:
             for key, child in item.items():
                 if type(key) is not str:
-                    return InvalidInputError(where, f"key {key!r} is a {type(key).__name__}, not a str")
+                    return InvalidInputError(where, f"key {shown(key)} is a {type(key).__name__}, not a str")
                 if not _is_text(key):
                     return InvalidInputError(where, f"key {key!r} contains a lone surrogate")
                 children.append((child, f"{where}.{key}", depth + 1))

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from strata_core._validation import check_metadata, check_moment, check_text, check_thread_id
+from strata_core._validation import check_metadata, check_moment, check_text, check_thread_id, shown
 from strata_core.codec._json import MAX_NESTING, check_json, dump_json, load_json, quote
 from strata_core.codec._times import format_time, parse_time
 from strata_core.errors import InvalidInputError, SchemaVersionError
@@ -59,7 +59,7 @@ def encode_envelope(checkpoint: Checkpoint) -> bytes:
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidInputError("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
     parts = [
-        ',"thread_id":', _quoted(check_thread_id(checkpoint.thread_id)),
+        ',"thread_id":', quote(check_thread_id(checkpoint.thread_id)),
         ',"status":"', _member(checkpoint.status, CheckpointStatus, "status"),
         '","created_at":"', _time(checkpoint.created_at, "created_at"), '"',
     ]  # fmt: skip
@@ -68,7 +68,7 @@ def encode_envelope(checkpoint: Checkpoint) -> bytes:
     if checkpoint.next_node is not None:
         parts += ',"next_node":', _text(checkpoint.next_node, "next_node")
     if check_metadata(checkpoint.metadata):
-        pairs = [f"{_quoted(key)}:{_quoted(value)}" for key, value in checkpoint.metadata.items()]
+        pairs = [f"{_quoted(key)}:{quote(value)}" for key, value in checkpoint.metadata.items()]
         parts += ',"metadata":{', ",".join(pairs), "}"
     if checkpoint.nested is not None:
         parts += ',"nested":', _nested(checkpoint.nested, checkpoint.thread_id)
@@ -155,7 +155,7 @@ def _wait_members(value: object) -> dict[str, Any]:
 
 def _member(value: object, kind: type[CheckpointStatus | WaitKind], argument: str) -> str:
     if type(value) is not kind:
-        raise InvalidInputError(argument, f"must be a {kind.__name__}, not {value!r}")
+        raise InvalidInputError(argument, f"must be a {kind.__name__}, not {shown(value)}")
     return value.value
 
 
@@ -169,8 +169,9 @@ def _text(value: object, argument: str) -> str:
     return _quoted(check_text(value, argument))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
+    """Return a text that comes again and again, such as a node's name, as JSON; never one that names a thread."""
     return quote(text)
 
 

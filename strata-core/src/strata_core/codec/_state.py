@@ -13,6 +13,7 @@ from typing import Final
 
 import attrs
 
+from strata_core._validation import shown
 from strata_core.codec._json import MAX_NESTING, dump_json, quote
 from strata_core.codec._record import PLAIN
 from strata_core.errors import InvalidInputError
@@ -210,7 +211,7 @@ def _checked(state: object) -> dict[str, object]:
 
 
 def _refuse_key(key: object) -> bytes:
-    raise InvalidInputError("state", f"key {key!r} is a {type(key).__name__}, not a str")
+    raise InvalidInputError("state", f"key {shown(key)} is a {type(key).__name__}, not a str")
 
 
 @lru_cache(maxsize=4096)

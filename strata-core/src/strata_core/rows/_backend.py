@@ -50,6 +50,9 @@ class RowBackend(ABC):
     async def open(self, *, read_only: bool, setup: Setup) -> None:
         """Connect.  Creates or upgrades the storage only with `Setup.AUTO` and not `read_only`.
 
+        With `Setup.NEVER` a storage that was never set up can be opened, so that `setup` can be called; until then
+        every other call raises `SchemaVersionError` with ``none`` as what was found.
+
         Raises:
             SchemaVersionError: The storage is of a newer format.
             StoreUnavailableError: The storage cannot be reached, or a read-only one does not exist.
@@ -82,6 +85,8 @@ class RowBackend(ABC):
     async def read_head(self, thread_id: str) -> Head | None:
         """Return the thread's head with the backend's clock at this read in `now`; None for none.
 
+        A head without rows is a head like any other.
+
         One step everywhere: ONE read of one row in SQLite; ONE query in Postgres, which selects the server's clock
         beside the row; ONE single-slot script in Redis that reads the hash and ``TIME``; ONE read of the head file in
         a folder, which is only ever replaced whole.
@@ -109,7 +114,7 @@ class RowBackend(ABC):
 
     @abstractmethod
     async def list_heads(self, query: HeadQuery) -> Sequence[Head]:
-        """Return heads that match, in keyset order, each with `envelope` and `now`.
+        """Return heads that match, in keyset order, each with `now` and its latest row's `envelope`, empty without one.
 
         The order is (updated, thread ID as UTF-8 bytes); see `HeadQuery`.  Keyset paging makes each page a step of its
         own, so nothing is held between two pages.

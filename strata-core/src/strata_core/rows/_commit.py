@@ -74,8 +74,9 @@ class Commit:
         after_id: The write ID that the latest row must also have; empty for any.
         token: The live lease that must be held; 0 for none asked.
         free: No live lease may be held.
-        row: The row to append.
-        blobs: Digest and content of the row's new blobs, for a backend with blobs of its own.
+        row: The row to append; never together with `erase`.
+        blobs: Digest and content of the row's new blobs, for a backend with blobs of its own; none without a row.  A
+            digest is ``sha256:`` and 64 lower-case hex digits.  A blob may come again with a later row.
         external: From now on an external blob store may hold blobs of the thread.
         lease: What to do with the lease.
         erase: Rows, own blobs and head go; the head stays, without rows, when a lease is taken in the same step.

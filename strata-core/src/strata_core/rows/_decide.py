@@ -35,7 +35,8 @@ def decide(commit: Commit, head: Head | None, now: int, new_token: Callable[[], 
 
     Args:
         commit: The step to judge.
-        head: The thread's head as of now, read in the same transaction; None for none.
+        head: The thread's head as of now, read in the same transaction, with `now` filled in, since a refusal shows
+            it; None for none.
         now: The backend's clock, in microseconds since 1970 UTC.
         new_token: Gives the next lease token of the whole store; called only when a lease is taken.
 

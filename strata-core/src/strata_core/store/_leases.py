@@ -104,6 +104,6 @@ class Leases:
     async def live(self, thread_id: str) -> Lease | None:
         self._link.check_readable()
         head = await self._link.backend.read_head(check_thread_id(thread_id))
-        if head is None or not head.is_leased(head.now) or head.closing:
+        if head is None or not head.is_leased(head.now) or head.closing or head.owner == RESERVED:
             return None
         return Lease(thread_id, head.token, head.owner, from_micros(head.expires))

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from strata_core._validation import check_limit, check_metadata, check_moment, check_text, check_thread_id
+from strata_core._validation import check_limit, check_metadata, check_moment, check_text, check_thread_id, shown
 from strata_core.clock import from_micros
 from strata_core.codec._record import MalformedRecordError, decode_envelope
 from strata_core.errors import CorruptCheckpointError, InvalidInputError
@@ -59,7 +59,7 @@ def check_states(states: object) -> list[str]:
         raise InvalidInputError("states", "must be a collection of ThreadState, for example {ThreadState.FAILED}")
     for state in states:
         if not isinstance(state, ThreadState):
-            raise InvalidInputError("states", f"holds {state!r}, which is not a ThreadState")
+            raise InvalidInputError("states", f"holds {shown(state)}, which is not a ThreadState")
     return sorted({state.value for state in states})
 
 
@@ -72,7 +72,7 @@ def _translate(query: ThreadQuery) -> tuple[Sequence[str] | None, HeadQuery]:
         if getattr(query, name) is not None:
             check_text(getattr(query, name), name)
     if query.leased is not None and type(query.leased) is not bool:
-        raise InvalidInputError("leased", f"must be a bool or None, not {query.leased!r}")
+        raise InvalidInputError("leased", f"must be a bool or None, not {shown(query.leased)}")
     return states, HeadQuery(
         metadata=dict(check_metadata(query.metadata)),
         updated_after=_moment(query, "updated_after"),

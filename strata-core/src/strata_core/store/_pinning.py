@@ -22,8 +22,9 @@ from strata_core.store._patience import Patience
 
 __all__ = ["RESERVED", "Pinner"]
 
-RESERVED: Final = "strata: first save"
-"""The owner of a reservation: a lease that ends with the save, so others wait for it instead of giving up."""
+RESERVED: Final = ""
+"""The owner of a reservation: a lease that ends with the save, so others wait for it instead of giving up.  Nobody's
+own: an owner that a caller gives is not empty."""
 
 
 class Pinner:
@@ -70,23 +71,33 @@ class Pinner:
         """Reserve a thread without rows, put, commit; None when the reservation did not come about or did not last."""
         thread_id = commit.thread_id
         reserve = Commit(thread_id, os.urandom(8), NOTHING, free=True, external=True, lease=Take(RESERVED, RESERVATION))
-        reserved = await self._link.submit(reserve)
+        try:
+            reserved = await self._link.submit(reserve)
+        except BaseException:
+            self._link.in_background(self._abandon(reserve))
+            raise
         if isinstance(reserved, Refused):
             return reserved if reserved.why is Refusal.CLOSING else None
         token = reserved.token
         try:
             await self._put(thread_id, blobs)
+            outcome = await self._link.submit(
+                attrs.evolve(commit, token=token, free=False, lease=Drop() if commit.lease is None else commit.lease)
+            )
         except BaseException:
             self._link.in_background(self._closer.abandon(thread_id, token))
             raise
-        outcome = await self._link.submit(
-            attrs.evolve(commit, token=token, free=False, lease=Drop() if commit.lease is None else commit.lease)
-        )
         if isinstance(outcome, Refused):
             if outcome.why is Refusal.LOST:
                 return None
             self._link.in_background(self._closer.abandon(thread_id, token))
         return outcome
+
+    async def _abandon(self, reserve: Commit) -> None:
+        """Give back a reservation whose answer nobody heard: asked for again, it names its token."""
+        reserved = await self._link.submit(reserve)
+        if isinstance(reserved, Committed):
+            await self._closer.abandon(reserve.thread_id, reserved.token)
 
     async def _put(self, thread_id: str, blobs: Mapping[str, Value]) -> None:
         for digest, value in blobs.items():

@@ -70,7 +70,7 @@ class Reader:
             if not rows:
                 return []
             try:
-                return await self._decode(thread_id, rows, rows[-1].sequence if first is None else first)
+                entries = await self._decode(thread_id, rows, rows[-1].sequence if first is None else first)
             except _MissingBlobError as missing:
                 # Gone, changed or closing: start over.  Only a head that stayed as it was means corruption.
                 head = await backend.read_head(thread_id)
@@ -78,6 +78,9 @@ class Reader:
                 if now is not None and now == seen:
                     raise missing.error from None
                 seen, error = now, missing.error
+            else:
+                _check_asked(thread_id, entries, first, last)
+                return entries
         raise error
 
     async def _decode(self, thread_id: str, rows: Sequence[Row], first: int) -> list[LogEntry]:
@@ -120,6 +123,15 @@ class Reader:
             if content is not None:
                 contents[digest] = content
         return contents
+
+
+def _check_asked(thread_id: str, entries: Sequence[LogEntry], first: int | None, last: int | None) -> None:
+    """Refuse rows that are not those that were asked for: never another checkpoint in silence."""
+    if first is None:
+        return
+    if not entries or entries[0].sequence != first or (last is not None and entries[-1].sequence > last):
+        got = ", ".join(f"#{entry.sequence}" for entry in entries) or "only earlier ones"
+        raise CorruptCheckpointError(thread_id, first, f"was asked for, but the storage gave {got}")
 
 
 def _entry(thread_id: str, folded: Folded) -> LogEntry:

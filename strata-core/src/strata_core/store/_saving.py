@@ -7,14 +7,15 @@ remembered row, by sequence *and* write ID: a purged and restarted thread can ha
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import attrs
 
 from strata_core._validation import check_int, check_moment, check_write_id
 from strata_core.codec._record import encode_envelope
-from strata_core.codec._state import Body, Snapshot, compose_delta, compose_whole, plain_body, take_snapshot
-from strata_core.errors import InvalidInputError
+from strata_core.codec._state import Body, Snapshot, Value, compose_delta, compose_whole, plain_body, take_snapshot
+from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, LeaseLostError
 from strata_core.options import Deltas
 from strata_core.ports import ANY as ANY_REVISION
 from strata_core.ports import AnyRevision
@@ -25,6 +26,7 @@ from strata_core.store._closing import Closer
 from strata_core.store._link import Link, refusal_error
 from strata_core.store._patience import Patience
 from strata_core.store._pinning import RESERVED, Pinner
+from strata_core.store._turns import Turns
 
 __all__ = ["Position", "Saver", "position_of"]
 
@@ -77,6 +79,7 @@ class Saver:
         self._closer = closer
         self._cache = Cache(deltas if deltas is not None else Deltas())
         self._remembers = deltas is not None or threshold is not None
+        self._turns = Turns()
 
     def forget(self, thread_id: str) -> None:
         """Drop what is remembered of a thread."""
@@ -110,47 +113,62 @@ class Saver:
         # Everything is read here, before the first await: what the caller changes later is not what gets stored.
         thread_id, envelope, row = _read_facts(checkpoint)
         write_id = os.urandom(8) if write_id is None else check_write_id(write_id)
-        memory = self._usable_memory(thread_id, position)
-        snapshot: Snapshot | None = None
-        body: Body | None = None
-        if self._remembers:
-            snapshot = take_snapshot(checkpoint.frozen_state, self._threshold, memory.snapshot if memory else None)
-        else:
-            body = plain_body(checkpoint.frozen_state)
-        is_running = checkpoint.status is CheckpointStatus.RUNNING
+        commit = Commit(thread_id, write_id, position.after, position.after_id, token, free, row, lease=lease)
+        if not self._remembers:
+            _fill(row, envelope, plain_body(checkpoint.frozen_state))
+            return await self._submit(commit)
+        remembered = self._cache.get(thread_id)
+        snapshot = take_snapshot(checkpoint.frozen_state, self._threshold, remembered.snapshot if remembered else None)
+        # What builds on the row before has to know it, so the saves of one thread take turns.
+        async with self._turns.of(thread_id):
+            return await self._save_encoded(commit, envelope, snapshot, checkpoint.status is CheckpointStatus.RUNNING)
+
+    async def _save_encoded(self, asked: Commit, envelope: bytes, snapshot: Snapshot, is_running: bool) -> Committed:
+        """Append by memory; if that was wrong, append whole, under the conditions that were asked for."""
+        thread_id = asked.thread_id
+        memory = self._usable_memory(asked)
+        while True:
+            body = self._compose(snapshot, memory, is_running)
+            _fill(asked.row, envelope, body)
+            commit, blobs = self._rely(asked, body, memory)
+            try:
+                outcome = await self._submit(commit, blobs)
+            except ConflictError as error:
+                self._cache.forget(thread_id)
+                if commit is asked or isinstance(error, LeaseHeldError | LeaseLostError):
+                    raise
+                memory = None
+                continue
+            except BaseException:
+                self._cache.forget(thread_id)
+                raise
+            if outcome.repeated or not is_running:
+                self._cache.forget(thread_id)
+            else:
+                since_whole = 0 if body.is_whole or memory is None else memory.since_whole + 1
+                self._cache.keep(thread_id, outcome.sequence, asked.write_id, since_whole, snapshot)
+            return outcome
+
+    async def _submit(self, commit: Commit, blobs: Mapping[str, Value] | None = None) -> Committed:
+        """Send a commit until it is done or refused for good; wait while a purge or a first save is in the way."""
         patience: Patience | None = None
         while True:
-            if snapshot is not None:
-                body = self._compose(snapshot, memory, is_running)
-            assert body is not None
-            row.version, row.whole, row.body = body.version, body.is_whole, body.text
-            row.envelope = b'{"schema_version":"%b"%b' % (body.version.encode(), envelope)
-            outcome, depended = await self._send(
-                Commit(thread_id, write_id, position.after, position.after_id, token, free, row, lease=lease),
-                body,
-                memory,
-            )
+            if blobs and self._pinner is not None:
+                outcome = await self._pinner.send(commit, blobs)
+            else:
+                outcome = await self._link.submit(commit)
             if isinstance(outcome, Committed):
-                if snapshot is not None:
-                    self._remember(thread_id, write_id, outcome, body, snapshot, memory, is_running)
                 return outcome
-            self._cache.forget(thread_id)
-            memory = None
-            if outcome.why is Refusal.CHANGED and depended:
-                continue
-            if outcome.why is Refusal.CLOSING or _is_reserved(outcome):
-                patience = patience or Patience(thread_id)
-                await self._closer.make_way(outcome.head, patience)
-                continue
-            raise refusal_error(outcome, thread_id)
+            if outcome.why is not Refusal.CLOSING and not _is_reserved(outcome):
+                raise refusal_error(outcome, commit.thread_id)
+            patience = patience or Patience(commit.thread_id)
+            await self._closer.make_way(outcome.head, patience)
 
-    def _usable_memory(self, thread_id: str, position: Position) -> Memory | None:
-        if not self._remembers:
-            return None
-        memory = self._cache.get(thread_id)
-        if memory is None or position.after == ANY:
+    def _usable_memory(self, commit: Commit) -> Memory | None:
+        memory = self._cache.get(commit.thread_id)
+        if memory is None or commit.after == ANY:
             return memory
-        if position.after != memory.sequence or position.after_id not in (b"", memory.write_id):
+        if commit.after != memory.sequence or commit.after_id not in (b"", memory.write_id):
             return None
         return memory
 
@@ -166,38 +184,30 @@ class Saver:
                 return body
         return compose_whole(snapshot)
 
-    async def _send(self, commit: Commit, body: Body, memory: Memory | None) -> tuple[Committed | Refused, bool]:
-        """Return the outcome, and whether it depended on memory."""
-        depends = not body.is_whole
+    def _rely(self, asked: Commit, body: Body, memory: Memory | None) -> tuple[Commit, Mapping[str, Value]]:
+        """Return the commit to send, and the blobs that must go with it.
+
+        Where the body needs what memory says, the commit also demands that the head is still the remembered row.
+        """
         blobs = body.digests
+        relies = not body.is_whole
         if blobs and memory is not None:
             known = {value.digest for value in memory.snapshot.values.values()}
             blobs = {digest: value for digest, value in blobs.items() if digest not in known}
-            depends = depends or len(blobs) < len(body.digests)
-        if depends and memory is not None:
-            commit.after, commit.after_id = memory.sequence, memory.write_id
-        if self._pinner is None:
-            if blobs:
-                commit.blobs = [(digest, value.blob()) for digest, value in blobs.items()]
-        elif blobs:
-            return await self._pinner.send(commit, blobs), depends
-        return await self._link.submit(commit), depends
+            relies = relies or len(blobs) < len(body.digests)
+        commit = asked
+        if relies and memory is not None:
+            commit = attrs.evolve(asked, after=memory.sequence, after_id=memory.write_id)
+        if blobs and self._pinner is None:
+            commit.blobs = [(digest, value.blob()) for digest, value in blobs.items()]
+        return commit, blobs
 
-    def _remember(
-        self,
-        thread_id: str,
-        write_id: bytes,
-        outcome: Committed,
-        body: Body,
-        snapshot: Snapshot,
-        memory: Memory | None,
-        is_running: bool,
-    ) -> None:
-        if outcome.repeated or not is_running:
-            self._cache.forget(thread_id)
-            return
-        since_whole = 0 if body.is_whole or memory is None else memory.since_whole + 1
-        self._cache.keep(thread_id, outcome.sequence, write_id, since_whole, snapshot)
+
+def _fill(row: NewRow | None, envelope: bytes, body: Body) -> None:
+    """Complete a row with what depends on how the state is stored."""
+    if row is not None:
+        row.version, row.whole, row.body = body.version, body.is_whole, body.text
+        row.envelope = b'{"schema_version":"%b"%b' % (body.version.encode(), envelope)
 
 
 def _is_reserved(refused: Refused) -> bool:

@@ -1,0 +1,15 @@
+"""SQLite keeps every promise of the contract; this is all that a backend of a third party needs, too."""
+
+from pathlib import Path
+
+import pytest
+
+from strata_conformance import OpenBackend, RowBackendTests
+from strata_core.testing import FakeClock
+from strata_sqlite import SqliteBackend
+
+
+class TestConformance(RowBackendTests):
+    @pytest.fixture
+    def open_backend(self, tmp_path: Path, clock: FakeClock) -> OpenBackend:
+        return lambda: SqliteBackend(tmp_path / "threads.db", clock=clock)
