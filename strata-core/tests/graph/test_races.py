@@ -355,6 +355,12 @@ class TestLeases:
                         await asyncio.sleep(0)
                     return await store.renew_lease(lease, ttl=ttl)
 
+                async def save_slowly(*args: Any, **kwargs: Any) -> int:
+                    sequence: int = await store.save_under_lease(*args, **kwargs)
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+                    return sequence
+
                 async def outlive(state: Order) -> Order:
                     world.clock.advance(11)
                     await begun.wait()
@@ -365,9 +371,8 @@ class TestLeases:
                     .add_node("A", outlive)
                     .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
                 )
-                result = await compiled.run("t", Order(), Replaced(store, renew_lease=renew))
-                for _ in range(20):
-                    await asyncio.sleep(0)
+                slow = Replaced(store, renew_lease=renew, save_under_lease=save_slowly)
+                result = await compiled.run("t", Order(), slow)
 
                 assert Completed("t", Order()) == result
                 assert "lost" not in caplog.text
