@@ -4,7 +4,7 @@ from typing import Final
 
 from strata_conformance.suite._arguments import ArgumentRuleTests
 from strata_conformance.suite._backend import OpenBackend
-from strata_conformance.suite._base import OpenStore, Store
+from strata_conformance.suite._base import OpenStore, Reference, Store
 from strata_conformance.suite._blobs import BlobStoreTests, OpenBlobs
 from strata_conformance.suite._cancellation import CancellationTests
 from strata_conformance.suite._encoding import DeltaTests, OffloadTests
@@ -41,6 +41,7 @@ __all__ = [
     "OpenStore",
     "QueryTests",
     "RecordTests",
+    "Reference",
     "RepeatTests",
     "RetentionTests",
     "RowBackendTests",
