@@ -82,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write a JUnit report, test by test")
     parser.add_argument("--list", action="store_true", help="list the promises of the contract, and end")
     parser.add_argument(
-        "--version", action="version", version=f"strata-conformance {version('strata-conformance')}, contract {CONTRACT}"
+        "--version",
+        action="version",
+        version=f"strata-conformance {version('strata-conformance')}, contract {CONTRACT}",
     )
     return parser
 

@@ -136,5 +136,3 @@ def _kind(store: object, name: str) -> Kind:
         f"{name} gives a {type(store).__name__}: it must be a RowBackend, an async context manager of a store, or a "
         "BlobStore",
     )
-
-
