@@ -65,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             target = _target(options.target, stack, allow_existing=options.allow_existing)
         except StrataError as error:
             return _usage(scrub(str(error), options.target))
+        except Exception as error:  # noqa: BLE001  # whatever a driver or a function raises, there is nothing to test
+            return _usage(scrub(f"{redact(options.target)}: {type(error).__name__}: {error}", options.target))
         return _test(target, options.json, options.junit, extra)
 
 
@@ -148,7 +150,7 @@ def _test(target: Target, report: Path | None, junit: Path | None, extra: Sequen
         ]  # fmt: skip
         environment = os.environ | {VARIABLE: target.dump()}
         environment.pop("PYTEST_ADDOPTS", None)
-        code = subprocess.run(command, env=environment, check=False).returncode
+        code = subprocess.run(command, env=environment, check=False).returncode  # noqa: S603  # our own tests
         if code not in (0, 1) or not result.exists():
             return _usage(f"the tests did not run to their end: pytest ended with {code}")
         verdict: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
@@ -159,4 +161,6 @@ def _test(target: Target, report: Path | None, junit: Path | None, extra: Sequen
     (judged,) = verdict["stores"].values()
     print(line(judged))
     print(f"{target.shown}: {judged['verdict']} (contract {CONTRACT})")
-    return CONFORMS if code == 0 and judged["verdict"] != "does not conform" else FAILS
+    if code == 0 and judged["verdict"] == "conforms":
+        return CONFORMS
+    return FAILS if code or judged["verdict"] == "does not conform" else _usage("a part of the tests was left out")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from strata_conformance._contract import CONTRACT
-from strata_conformance._verdict import Judge, Outcome, Promised, rows
+from strata_conformance._verdict import Judge, Outcome, Promised, rows, was_run
 
 __all__: list[str] = []
 
@@ -115,11 +115,11 @@ class _Verdicts:
             self._judge.add(promised, Outcome.KEPT)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        report = self._judge.report()
-        if not report["stores"]:
+        stores = {name: store for name, store in self._judge.report()["stores"].items() if was_run(store)}
+        if not stores:
             return
         terminalreporter.section(f"strata conformance, contract {CONTRACT}")
-        for name, store in report["stores"].items():
+        for name, store in stores.items():
             terminalreporter.line(f"{name}: {store['verdict']}")
             for capability, said in rows(store):
                 terminalreporter.line(f"    {capability:<16} {said}")

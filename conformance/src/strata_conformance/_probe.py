@@ -133,6 +133,6 @@ def _kind(store: object, name: str) -> Kind:
         return Kind.BLOBS
     raise InvalidInputError(
         "TARGET",
-        f"{name} gives a {type(store).__name__}: it must be a RowBackend, an async context manager of a store, or a "
+        f"{name} gives {type(store).__name__}: it must be a RowBackend, an async context manager of a store, or a "
         "BlobStore",
     )

@@ -38,7 +38,8 @@ class Promise:
 def promise(identity: str) -> Callable[[F], F]:
     """Mark a test as the proof of a promise, and let a coroutine function be a plain test.
 
-    What the test asks of the stores and backends that it opens is recorded, for the report of a failure.  The docstring of the test is the promise's sentence in ``CONTRACT.md``.
+    What the test asks of the stores and backends that it opens is recorded, for the report of a failure.  The docstring
+    of the test is the promise's sentence in ``CONTRACT.md``.
 
     Args:
         identity: The ID of the promise.

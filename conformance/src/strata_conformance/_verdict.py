@@ -11,7 +11,7 @@ import attrs
 
 from strata_conformance._contract import CONTRACT
 
-__all__ = ["REQUIRED", "Judge", "Outcome", "Promised", "line", "rows"]
+__all__ = ["REQUIRED", "Judge", "Outcome", "Promised", "line", "rows", "was_run"]
 
 REQUIRED: Final = "required"
 Verdict: TypeAlias = Literal["conforms", "does not conform", "conforms but for known failures", "not judged whole"]
@@ -178,3 +178,8 @@ def rows(store: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 def line(store: Mapping[str, Any]) -> str:
     """Return the verdicts on a store in a report as one line."""
     return " | ".join(f"{name} {said}" for name, said in rows(store))
+
+
+def was_run(store: Mapping[str, Any]) -> bool:
+    """Tell whether any promise of a store in a report was tested."""
+    return any(promise["outcome"] != Outcome.NOT_RUN for promise in store["promises"].values())

@@ -29,12 +29,13 @@ damages = pytest.mark.parametrize("bad", [PICKLE, CUT, b"\xff\xfe", b""], ids=["
 
 @asynccontextmanager
 async def _with_damage(open_backend: OpenBackend, bad: bytes, **options: Any) -> AsyncIterator[RowStore]:
-    """Give a store in which the thread "t" has a good row and a damaged one, and "sound" a good one."""
+    """Give a store in which the thread "t" has two good rows and a damaged one, and "sound" a good one."""
     backend = open_backend()
     async with RowStore(backend, **options) as store:
         await store.save(checkpoint("sound", state={"n": "sound"}))
-        await store.save(checkpoint(state={"n": 0}))
-        damaged = row(1, envelope=bad, body=bad, updated=2**50)
+        for n in range(2):
+            await store.save(checkpoint(state={"n": n}))
+        damaged = row(2, envelope=bad, body=bad, updated=2**50)
         await backend.commit([Commit("t", os.urandom(8), row=damaged)])
         yield store
 
@@ -47,7 +48,7 @@ class DamagedThreadTests(BackendTests):
     @damages
     async def test_a_log_that_comes_to_a_damaged_row_says_so(self, open_backend: OpenBackend, bad: bytes) -> None:
         """A log that comes to a row which cannot be read raises CorruptCheckpointError that names the thread and the
-        sequence; it never leaves the row out, and slices without it are read.
+        sequence; it never leaves the row out, and slices that end earlier are read.
         """
         async with _with_damage(open_backend, bad) as store:
             with pytest.raises(CorruptCheckpointError) as caught:
@@ -55,7 +56,7 @@ class DamagedThreadTests(BackendTests):
             before = await store.get_log("t", limit=1)
             sound = await store.get_log("sound")
 
-        assert ("t", 1) == (caught.value.thread_id, caught.value.sequence)
+        assert ("t", 2) == (caught.value.thread_id, caught.value.sequence)
         assert [0] == [entry.sequence for entry in before.entries]
         assert [0] == [entry.sequence for entry in sound.entries]
 
@@ -70,7 +71,7 @@ class DamagedThreadTests(BackendTests):
             with pytest.raises(CorruptCheckpointError) as caught:
                 await store.list_threads()
 
-        assert ("t", 1) == (caught.value.thread_id, caught.value.sequence)
+        assert ("t", 2) == (caught.value.thread_id, caught.value.sequence)
 
     @promise("damage-3")
     @damages
@@ -80,14 +81,14 @@ class DamagedThreadTests(BackendTests):
         """
         deltas = Deltas() if Capability.DELTAS in open_backend().capabilities else None
         async with _with_damage(open_backend, bad, deltas=deltas) as store:
-            sequences = [await store.save(checkpoint(state={"n": n, "kept": "x" * 99})) for n in (2, 3)]
+            sequences = [await store.save(checkpoint(state={"n": n, "kept": "x" * 99})) for n in (3, 4)]
             with pytest.raises(CorruptCheckpointError):
-                await store.load("t", at=1)
+                await store.load("t", at=2)
         async with RowStore(open_backend()) as store:
-            entries = [await store.load("t", at=n) for n in (0, 2, 3)]
+            entries = [await store.load("t", at=n) for n in (0, 1, 3, 4)]
 
-        assert [2, 3] == sequences
-        assert [0, 2, 3] == [entry.checkpoint.frozen_state["n"] for entry in entries if entry is not None]
+        assert [3, 4] == sequences
+        assert [0, 1, 3, 4] == [entry.checkpoint.frozen_state["n"] for entry in entries if entry is not None]
 
     @promise("damage-4")
     @pytest.mark.requires(Capability.RETENTION)

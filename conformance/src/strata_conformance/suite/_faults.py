@@ -10,7 +10,7 @@ import pytest
 
 from strata_conformance._promise import promise
 from strata_conformance._samples import LONG, checkpoint
-from strata_conformance.stores import Fault, FaultyBackend
+from strata_conformance.stores import Fault, FaultyBackend, When
 from strata_conformance.suite._backend import BackendTests, OpenBackend
 from strata_core.errors import ConflictError, CorruptCheckpointError, StoreUnavailableError
 from strata_core.rows import Commit, Committed, Refused, RowBackend
@@ -48,7 +48,7 @@ class LostCommitTests(BackendTests):
 
     @promise("retry-1")
     @lost
-    async def test_a_lost_commit_is_sent_again(self, open_backend: OpenBackend, when: Any) -> None:
+    async def test_a_lost_commit_is_sent_again(self, open_backend: OpenBackend, when: When) -> None:
         """Each save, conditional save, acquire, fenced save and renewal is done once, in order, though every first
         request or answer of its commit is lost.
         """
@@ -72,7 +72,7 @@ class LostCommitTests(BackendTests):
     @promise("retry-2")
     @lost
     async def test_a_lost_commit_is_recognised_behind_those_of_others(
-        self, open_backend: OpenBackend, when: Any
+        self, open_backend: OpenBackend, when: When
     ) -> None:
         """A save whose commit is lost, and is sent again when others have saved, is stored once; a conditional one
         whose request was lost conflicts with them, one whose answer was lost does not.
