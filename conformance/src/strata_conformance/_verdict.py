@@ -131,7 +131,7 @@ def _verdict(outcomes: set[Outcome]) -> Verdict:
 
 
 def _capabilities(found: Mapping[Promised, Outcome]) -> dict[str, dict[str, Any]]:
-    needing: dict[str, list[Outcome]] = {REQUIRED: []}
+    needing: dict[str, list[Outcome]] = {}
     refusing: dict[str, list[Outcome]] = {}
     for promised, outcome in found.items():
         for capability in promised.needs or (() if promised.refuses else (REQUIRED,)):
@@ -140,7 +140,7 @@ def _capabilities(found: Mapping[Promised, Outcome]) -> dict[str, dict[str, Any]
             refusing.setdefault(capability, []).append(outcome)
     return {
         capability: _capability(needing.get(capability, []), refusing.get(capability, []))
-        for capability in {**needing, **refusing}
+        for capability in sorted({*needing, *refusing}, key=lambda name: (name != REQUIRED, name))
     }
 
 
