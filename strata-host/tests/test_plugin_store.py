@@ -6,6 +6,7 @@ So nothing above the row boundary knows a database.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import Counter
 
 import attrs
@@ -30,6 +31,12 @@ class TestSuite(RowBackendTests):
         from strata_jsonl import JsonLinesBackend  # type: ignore[import-not-found]  # in `plugins`
 
         return lambda: JsonLinesBackend(tmp_path / "threads.jsonl", clock)
+
+    @pytest.fixture
+    def reference(self, tmp_path):
+        from strata_jsonl import JsonLinesBackend
+
+        return functools.partial(JsonLinesBackend, tmp_path / "threads.jsonl")
 
 
 @attrs.frozen
