@@ -10,7 +10,7 @@ from typing import Any
 from workload import NODES, Order, advance
 
 from strata_core import CheckpointPolicy, CompiledGraph, HumanSignal, StateGraph, open_store
-from strata_core.store import RowStore
+from strata_core.ports import StorePorts
 
 
 def build(checkpointing: CheckpointPolicy = CheckpointPolicy.EVERY_NODE) -> CompiledGraph[Order]:
@@ -29,7 +29,7 @@ def build_waiting(checkpointing: CheckpointPolicy) -> CompiledGraph[Order]:
     return graph.add_edge("prepare", "act").add_interrupt_boundary("prepare").compile(checkpointing=checkpointing)
 
 
-async def open_sqlite(stack: AsyncExitStack, folder: Path, **options: Any) -> RowStore:
+async def open_sqlite(stack: AsyncExitStack, folder: Path, **options: Any) -> StorePorts:
     """Return an open store with its default durability (WAL, synchronous=FULL)."""
     return await stack.enter_async_context(open_store(folder / "strata.db", **options))
 

@@ -57,4 +57,4 @@ def test_the_version_loads_no_plugins(process):
 def test_the_declared_dependencies_are_the_imported_ones():
     names = {re.match(r"[\w-]+", each)[0] for each in requires("strata-host") if "extra" not in each}
 
-    assert names == {"click", "rich", "strata-core"}
+    assert names == {"attrs", "click", "rich", "strata-core"}

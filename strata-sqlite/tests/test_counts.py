@@ -39,7 +39,7 @@ def test_a_save_is_one_hop_one_transaction_and_five_statements(tmp_path: Path, h
     with_backend(tmp_path / "store.db", check)
 
 
-def test_fifty_saves_are_one_hop_one_transaction_and_five_statements(tmp_path: Path, hops: list[str]) -> None:
+def test_fifty_saves_are_one_hop_one_transaction_and_seven_statements(tmp_path: Path, hops: list[str]) -> None:
     async def check(backend: SqliteBackend) -> None:
         threads = [f"t{number}" for number in range(50)]
         await backend.commit([save(thread_id) for thread_id in threads])
@@ -48,7 +48,7 @@ def test_fifty_saves_are_one_hop_one_transaction_and_five_statements(tmp_path: P
             await backend.commit([save(thread_id, updated=EXAMPLE_TIME + 1) for thread_id in threads])
 
         assert 1 == len(hops)
-        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+        assert ["BEGIN", "SELECT", *["INSERT"] * 4, "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 
@@ -58,7 +58,7 @@ def test_a_lease_taken_with_the_first_row_costs_one_statement_more(tmp_path: Pat
         with traced(writer_of(backend)) as statements:
             await backend.commit([save(f"t{number}", lease=Take("me", 10**9)) for number in range(50)])
 
-        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "UPDATE", "COMMIT"] == [text.split()[0] for text in statements]
+        assert ["BEGIN", "SELECT", *["INSERT"] * 4, "UPDATE", "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 

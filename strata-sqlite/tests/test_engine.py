@@ -14,6 +14,7 @@ from sqlite_support import TESTS, query, start
 
 from strata_core import (
     CheckpointPolicy,
+    CompiledGraph,
     Completed,
     Deltas,
     FileSystemBlobStore,
@@ -36,7 +37,7 @@ class Report:
     step: int
 
 
-def report_graph():  # type: ignore[no-untyped-def]
+def report_graph() -> CompiledGraph[Report]:
     def gather(state: Report) -> Report:
         return attrs.evolve(state, evidence="x" * 100_000)
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -186,3 +187,24 @@ def test_a_read_during_which_the_file_changes_is_done_again(tmp_path: Path) -> N
                 await connection.read(count, [1] * 1000)
 
     asyncio.run(check())
+
+
+def test_a_file_written_a_moment_ago_is_read_when_another_write_would_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two writes within one tick of the file's clock leave the same time behind."""
+    path = tmp_path / "store.db"
+    with_backend(path, write_two_threads)
+    written = path.stat().st_mtime_ns
+    now, slept = [written + 1_000_000], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += round(seconds * 1e9)
+
+    monkeypatch.setattr(time, "time_ns", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    with_backend(path, lambda backend: backend.read_head("a"), read_only=True)
+
+    assert slept
+    assert set(slept) == {0.02}

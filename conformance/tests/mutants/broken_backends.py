@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import attrs
 
 from strata_core.memory import MemoryBackend
-from strata_core.rows import Commit, Committed, Head, HeadQuery, Refused, Row, Take
+from strata_core.rows import Commit, Committed, Extend, Head, HeadQuery, Refused, Row, Take
 
 
 class KnowsRowsByNumberAlone(MemoryBackend):
@@ -40,10 +40,11 @@ class FindsWriteIdsAnywhere(MemoryBackend):
 
 
 class NeverAsksForTheToken(MemoryBackend):
-    """Lets a writer whose lease is gone save, renew and release."""
+    """Lets a writer whose lease is gone save and renew."""
 
     def _commit(self, commit: Commit, now: int) -> Committed | Refused:
-        return super()._commit(attrs.evolve(commit, token=0), now)
+        writes = commit.row is not None or type(commit.lease) is Extend
+        return super()._commit(attrs.evolve(commit, token=0) if writes else commit, now)
 
 
 class CountsTokensByThread(MemoryBackend):

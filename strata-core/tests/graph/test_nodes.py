@@ -405,6 +405,36 @@ class TestContext:
 
         asyncio.run(main())
 
+    def test_the_rows_that_cut_a_visit_short_and_take_it_up_again_carry_it_and_a_commit_ends_it(
+        self, world: Any
+    ) -> None:
+        async def main() -> None:
+            broken = [True]
+
+            def pay(state: Count, ctx: Any) -> Count:
+                if broken[0]:
+                    raise OSError("down")
+                return more(state)
+
+            compiled = (
+                new(Count)
+                .add_node("Pay", pay)
+                .add_node("End", more)
+                .add_edge("Pay", "End")
+                .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+            )
+            async with world.open() as store:
+                await compiled.run("t", Count(), store)
+                first = (await store.load("t", at=0)).revision.write_id
+                broken[0] = False
+                await compiled.resume("t", None, store)
+
+                visits = [checkpoint.metadata.get("strata.visit") for checkpoint in await world.log(store, "t")]
+                visit = f"{first.hex()}.0"
+                assert [None, visit, visit, None, None] == visits
+
+        asyncio.run(main())
+
     def test_graphs_that_show_no_context_store_no_visit(self, world: Any) -> None:
         async def main() -> None:
             async with world.open() as store:

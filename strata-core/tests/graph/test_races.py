@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+from strata_core.errors import StoreUnavailableError
 from strata_core.graph import Cancelled, CancelReason, CheckpointPolicy, Completed, FailureCode, HumanSignal, StateGraph
 
 new: Any = StateGraph
@@ -77,6 +78,17 @@ def test_an_answer_that_comes_long_after_another_one_is_told_so(world: Any, poli
             assert before == await world.log(store, "t")
 
     asyncio.run(main())
+
+
+class Replaced:
+    """A store with some methods replaced."""
+
+    def __init__(self, store: Any, **methods: Any) -> None:
+        self._store = store
+        self._methods = methods
+
+    def __getattr__(self, name: str) -> Any:
+        return self._methods.get(name) or getattr(self._store, name)
 
 
 class Meeting:
@@ -298,6 +310,73 @@ class TestLeases:
                 assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == await task
                 assert [True] == stopped
                 assert ["running", "interrupted", "running", "ended"] == [row[0] for row in await world.rows(one, "t")]
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("hangs", [True, False])
+    def test_a_store_that_does_not_answer_renewals_costs_the_lease_when_its_time_has_passed(
+        self, world: Any, hangs: bool
+    ) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+
+                async def renew(lease: Any, *, ttl: timedelta) -> Any:
+                    if hangs:
+                        await asyncio.Event().wait()
+                    raise StoreUnavailableError("the connection broke")
+
+                async def wait(state: Order) -> Order:
+                    for _ in range(31):
+                        world.clock.advance(1)
+                        for _ in range(10):
+                            await asyncio.sleep(0)
+                    await asyncio.Event().wait()
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
+                await compiled.run("t", Order(), store)
+                result = await compiled.resume("t", HumanSignal.approve("jdoe"), Replaced(store, renew_lease=renew))
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == result
+                assert ["running", "interrupted", "running"] == [row[0] for row in await world.rows(store, "t")]
+
+        asyncio.run(main())
+
+    def test_a_renewal_under_way_at_the_end_does_not_look_like_a_lost_lease(
+        self, world: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                begun = asyncio.Event()
+
+                async def renew(lease: Any, *, ttl: timedelta) -> Any:
+                    begun.set()
+                    while await store.live_lease("t") is not None:
+                        await asyncio.sleep(0)
+                    return await store.renew_lease(lease, ttl=ttl)
+
+                async def save_slowly(*args: Any, **kwargs: Any) -> int:
+                    sequence: int = await store.save_under_lease(*args, **kwargs)
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+                    return sequence
+
+                async def outlive(state: Order) -> Order:
+                    world.clock.advance(11)
+                    await begun.wait()
+                    return state
+
+                compiled = (
+                    new(Order)
+                    .add_node("A", outlive)
+                    .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+                )
+                slow = Replaced(store, renew_lease=renew, save_under_lease=save_slowly)
+                result = await compiled.run("t", Order(), slow)
+
+                assert Completed("t", Order()) == result
+                assert "lost" not in caplog.text
+                assert "not renewed" not in caplog.text
 
         asyncio.run(main())
 

@@ -354,6 +354,8 @@ def test_a_cancellation_in_the_middle_of_any_write_leaves_the_log_whole(
                     await task
 
             assert None is await store.live_lease("t")
+            commits = [len(checkpoint.frozen_state["done"]) for checkpoint in await world.log(store, "t")]
+            assert sorted(commits) == commits, "no row steps back behind a commit"
             result = await compiled.resume("t", None, store)
             if getattr(result, "code", None) is FailureCode.SIGNAL_REQUIRED or isinstance(result, Interrupted):
                 result = await compiled.resume("t", HumanSignal.approve("jdoe"), store)

@@ -16,8 +16,12 @@ from strata_sqlite._heads import ALL, LEASE, PROGRESS, fields, metadata_from, me
 
 __all__ = ["Changes", "insert_rows"]
 
-_AT_ONCE: Final = 64
-"""Heads or rows in a statement; at 17 parameters each far below SQLite's limit of 32,766."""
+_SIZES: Final = (64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
+"""How many heads or rows a statement may take.
+
+Few sizes, so that few statements are kept prepared; fifty are two statements.  At 17 parameters each, the largest is
+far below SQLite's limit of 32,766.
+"""
 _SLOW: Final = slice(7, 11)
 """In a record: due, graph and metadata, which few saves change."""
 _METADATA: Final = 10
@@ -144,7 +148,11 @@ class Changes:
 
 
 def _parts(items: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
-    return (items[start : start + _AT_ONCE] for start in range(0, len(items), _AT_ONCE))
+    start = 0
+    while rest := len(items) - start:
+        size = next(size for size in _SIZES if size <= rest)
+        yield items[start : start + size]
+        start += size
 
 
 def _flat(records: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -18,7 +18,7 @@ from strata_sqlite._schema import APPLICATION_ID, PAGE_SIZE, STEPS, VERSION
 __all__ = ["check", "connect", "identify", "open_reader", "open_writer", "set_up"]
 
 _OLDEST_SQLITE: Final = (3, 35, 0)
-_STATEMENTS_KEPT: Final = 256
+_STATEMENTS_KEPT: Final = 128
 """Prepared statements a connection keeps: those of every size of batch."""
 
 

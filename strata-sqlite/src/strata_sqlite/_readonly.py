@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from strata_core.errors import StoreBusyError, StoreUnavailableError
 from strata_sqlite._connection import Connection
@@ -22,7 +23,12 @@ from strata_sqlite._options import SqliteOptions
 __all__ = ["ReadOnlyConnection"]
 
 _T = TypeVar("_T")
-_ATTEMPTS = 20
+
+_ATTEMPTS: Final = 20
+_HAS_LOG: Final[tuple[int, ...]] = ()
+"""The state of a file that has a ``-wal``: SQLite itself sees what changes."""
+_TICK: Final = 20_000_000
+"""Nanoseconds after which another write shows in a file's time: its clock ticks every 10 ms at the slowest."""
 
 
 class ReadOnlyConnection(Connection):
@@ -37,7 +43,7 @@ class ReadOnlyConnection(Connection):
         super().__init__(self._open_file)
         self._path = path
         self._options = options
-        self._seen: object = None
+        self._seen: tuple[int, ...] | None = None
 
     async def read(self, function: Callable[..., _T], *args: Any) -> _T:
         """Call ``function(connection, *args)`` on one state of the file."""
@@ -63,10 +69,10 @@ class ReadOnlyConnection(Connection):
     def _is_unchanged(self) -> bool:
         return self._seen == self._look()
 
-    def _look(self) -> object:
-        """Return what tells one state of the file from another; the same for ever while there is a ``-wal``."""
+    def _look(self) -> tuple[int, ...]:
+        """Return what tells one state of the file from another; `_HAS_LOG` while there is a ``-wal``."""
         if os.path.exists(self._path + "-wal"):  # noqa: PTH110  # Path.exists raises where a folder is closed
-            return "wal"
+            return _HAS_LOG
         try:
             now = os.stat(self._path)  # noqa: PTH116  # one call instead of a Path a read
         except FileNotFoundError:
@@ -77,14 +83,17 @@ class ReadOnlyConnection(Connection):
 
     def _open_file(self) -> sqlite3.Connection:
         seen = self._look()
-        db = connect(self._path, "ro", self._options, immutable=seen != "wal")
+        while seen != _HAS_LOG and 0 <= time.time_ns() - seen[-1] < _TICK:
+            time.sleep(_TICK / 1e9)  # written a moment ago: another write in the same tick would look the same
+            seen = self._look()
+        db = connect(self._path, "ro", self._options, immutable=seen != _HAS_LOG)
         try:
             db.execute("PRAGMA query_only = ON")
             db.execute("PRAGMA temp_store = MEMORY")
             identify(db, self._path)
         except sqlite3.Error as error:
             db.close()
-            if seen == "wal" and error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
+            if seen == _HAS_LOG and error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
                 raise StoreUnavailableError(
                     f"{self._path}: its -wal file has to be read, and for that a -shm file be made beside it, which "
                     "is not allowed here; open the store once for writing, or give write access to the folder"

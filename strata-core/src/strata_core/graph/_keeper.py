@@ -100,7 +100,7 @@ class LeaseKeeper:
             self._on_lost()
 
     async def ensure(self) -> bool:
-        """Tell whether the lease is still held; renew it first when that is due.
+        """Tell whether the lease is still held; begin to renew it when that is due.
 
         A run whose nodes never let the loop turn gives the background no chance: this is what it calls instead.
         """
@@ -108,10 +108,10 @@ class LeaseKeeper:
         if now >= self.renew_at and not self.is_lost:
             if now >= self._until:
                 self._lose()
-            else:
-                if self._renewal is None or self._renewal.done():
-                    self._renewal = asyncio.get_running_loop().create_task(self._renew())
-                await asyncio.wait({self._renewal})
+            elif self._renewal is None or self._renewal.done():
+                self._renewal = asyncio.get_running_loop().create_task(self._renew())
+                # One turn sends it.  Its answer is not waited for: the lease holds until its time has passed.
+                await asyncio.sleep(0)
         return not self.is_lost
 
     async def close(self) -> None:
