@@ -13,6 +13,10 @@ from strata_core.urls import blob_url
 
 __all__ = [
     "BLOB_METHODS",
+    "PORT_METHODS",
+    "QUERY_METHODS",
+    "RETENTION_METHODS",
+    "STORE_METHODS",
     "flag_argument",
     "names_argument",
     "offload_argument",
@@ -22,6 +26,20 @@ __all__ = [
 ]
 
 BLOB_METHODS: Final = ("put", "get", "delete_thread")
+STORE_METHODS: Final = (
+    "save",
+    "save_if_latest",
+    "save_under_lease",
+    "load",
+    "acquire_lease",
+    "renew_lease",
+    "release_lease",
+    "live_lease",
+)
+QUERY_METHODS: Final = ("list_threads", "get_log")
+RETENTION_METHODS: Final = ("purge",)
+PORT_METHODS: Final = (*STORE_METHODS, *QUERY_METHODS, *RETENTION_METHODS, "setup", "capabilities")
+"""What each port is made of; the last, what an open store has in all."""
 """What makes an object a blob store."""
 
 
