@@ -9,7 +9,6 @@ from typing import Any, Final
 from strata_core.errors import InvalidInputError
 from strata_core.options import Offload, Setup
 from strata_core.ports import BlobStore
-from strata_core.urls import blob_url
 
 __all__ = [
     "BLOB_METHODS",
@@ -56,6 +55,8 @@ def offload_argument(value: object) -> Offload | None:
     if offload is not None and offload.blobs is not None:
         blobs: object = offload.blobs
         if isinstance(blobs, str | os.PathLike):
+            from strata_core.urls import blob_url
+
             blob_url(blobs, "offload.blobs")
         elif not all(hasattr(blobs, name) for name in BLOB_METHODS):
             raise InvalidInputError(

@@ -20,7 +20,6 @@ from strata_core._opening_arguments import (
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import UsageError
 from strata_core.options import Deltas, Offload, Setup, StoreOptions
-from strata_core.urls import redact, store_url
 
 if TYPE_CHECKING:
     from strata_core.ports import StorePorts
@@ -67,6 +66,8 @@ def open_store(
     On entering, `PluginError` when no plugin serves the URL or a wrapper, or a plugin is blocked or broken;
     `UnsupportedError` when the store lacks what an argument asks for; and what the storage raises.
     """
+    from strata_core.urls import store_url
+
     return OpenStore(
         store_url(url),
         deltas=optional_argument(deltas, Deltas, "deltas"),
@@ -107,6 +108,8 @@ class OpenStore:
         self._stack = AsyncExitStack()
 
     def __repr__(self) -> str:
+        from strata_core.urls import redact
+
         return f"<open_store({redact(self._url)!r})>"
 
     def __getattr__(self, name: str) -> Any:
