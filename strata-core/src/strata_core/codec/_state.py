@@ -15,7 +15,7 @@ import attrs
 
 from strata_core._validation import shown
 from strata_core.codec._json import MAX_NESTING, dump_json, quote
-from strata_core.codec._record import PLAIN
+from strata_core.codec._versions import PLAIN
 from strata_core.errors import InvalidInputError
 
 __all__ = [

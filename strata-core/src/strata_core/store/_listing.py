@@ -13,7 +13,8 @@ import attrs
 
 from strata_core._validation import check_limit, check_metadata, check_moment, check_text, check_thread_id, shown
 from strata_core.clock import from_micros
-from strata_core.codec._record import MalformedRecordError, decode_envelope
+from strata_core.codec._record_decoder import decode_envelope
+from strata_core.codec._versions import MalformedRecordError
 from strata_core.errors import CorruptCheckpointError, InvalidInputError
 from strata_core.records import Lease, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
 from strata_core.rows import Head, HeadQuery, RowBackend

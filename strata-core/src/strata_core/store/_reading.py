@@ -9,8 +9,9 @@ from strata_core._validation import check_int, check_limit, check_thread_id
 from strata_core.capabilities import Capability
 from strata_core.codec._fold import Folded, fold_rows
 from strata_core.codec._json import copy_json, load_json
-from strata_core.codec._record import MalformedRecordError, decode_envelope
+from strata_core.codec._record_decoder import decode_envelope
 from strata_core.codec._state import digest_of
+from strata_core.codec._versions import MalformedRecordError
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.ports import BlobStore
 from strata_core.records import LogEntry, LogPage, Revision

@@ -13,7 +13,7 @@ from typing import Final, Literal
 import attrs
 
 from strata_core._validation import check_int, check_moment, check_write_id
-from strata_core.codec._record import encode_envelope
+from strata_core.codec._record_encoder import encode_envelope
 from strata_core.codec._state import Body, Snapshot, Value, compose_delta, compose_whole, plain_body, take_snapshot
 from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, LeaseLostError
 from strata_core.options import Deltas
