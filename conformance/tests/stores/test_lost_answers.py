@@ -40,9 +40,6 @@ class EverySecond(CheckpointStoreTests, RepeatTests, LeaseTests, RecordTests, De
 
 class TestEverySecondAnswerIsLost(EverySecond):
     when = "after"
-    known_failures = {  # noqa: RUF012  # declared as a ClassVar by the base
-        "test_tokens_grow_across_a_purge": "core counts a thread whose erase was repeated as not purged"
-    }
 
 
 class TestEverySecondRequestIsLost(EverySecond):

@@ -19,6 +19,9 @@ __all__ = ["MAX_NESTING", "check_json", "copy_json", "dump_json", "load_json", "
 
 MAX_NESTING: Final = 200
 MAX_DIGITS: Final = 4300
+MAX_CONTAINERS: Final = 10_000_000
+"""More lists and dicts than this cannot be meant: it takes a loop, or lists that hold the same lists several times."""
+_WIDE: Final = 10_000
 _HIGHEST: Final = 10**MAX_DIGITS - 1
 _LOWEST: Final = -_HIGHEST
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
@@ -48,6 +51,8 @@ def dump_json(value: Any, path: str = "state", *, nesting: int = MAX_NESTING) ->
         except UnicodeEncodeError:
             raise _fault(value, path, nesting) from None
     if kind not in _SCALARS and not _is_plain(value, nesting):
+        if (kind is dict or kind is list) and _size(value, nesting) > MAX_CONTAINERS:
+            raise InvalidInputError(path, f"comes to more than {MAX_CONTAINERS:,} lists and dicts")
         raise _fault(value, path, nesting)
     if sys.get_int_max_str_digits() != MAX_DIGITS and _has_huge_int(value):
         raise _fault(value, path, nesting)
@@ -64,7 +69,7 @@ def check_json(value: Any, path: str = "state") -> None:
 
 def _is_plain(value: Any, nesting: int) -> bool:
     """Tell whether a container holds only plain values and string keys, at most so deep; level by level, for speed."""
-    scalars = _SCALARS
+    scalars, wide = _SCALARS, _WIDE
     level = [value]
     for _ in range(nesting):
         below: list[Any] = []
@@ -82,8 +87,31 @@ def _is_plain(value: Any, nesting: int) -> bool:
                 return False
         if not below:
             return True
+        if len(below) > wide:
+            if _size(value, nesting) > MAX_CONTAINERS:
+                return False
+            wide = 100 * len(below)
         level = below
     return False
+
+
+def _size(value: Any, nesting: int) -> int:
+    """Return how many containers the text of a value has, counting one that is referred to twice as two.
+
+    Looks at each container once a level, so that neither a loop nor a value that doubles at every level takes long.
+    """
+    total, level = 1, {id(value): (value, 1)}
+    for _ in range(nesting):
+        below: dict[int, tuple[Any, int]] = {}
+        for container, times in level.values():
+            for item in container.values() if type(container) is dict else container:
+                if type(item) is dict or type(item) is list:
+                    below[id(item)] = (item, below.get(id(item), (item, 0))[1] + times)
+        total += sum(times for _, times in below.values())
+        if not below or total > MAX_CONTAINERS:
+            break
+        level = below
+    return total
 
 
 def _has_huge_int(value: Any) -> bool:

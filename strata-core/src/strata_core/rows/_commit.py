@@ -135,7 +135,10 @@ class Refused:
         why: The reason.
         head: The head it was judged by; None for none.  At least `sequence`, `write_ids`, `token`, `owner`,
             `expires`, `external`, `closing` and `now` are filled in.
+        maybe_done: An earlier attempt of this very commit may have been done, and be what it is refused for.  Core
+            sets it; a backend never repeats a commit.
     """
 
     why: Refusal
     head: Head | None
+    maybe_done: bool = False

@@ -31,14 +31,21 @@ async def attempt(commit: CommitBatch, batch: Sequence[Commit]) -> Sequence[Outc
     recognised.  Any other failure is narrowed down: each commit runs alone, so that a bad one fails alone.
     """
     pause = PAUSE
+    maybe_done = False
     for left in reversed(range(ATTEMPTS)):
         try:
-            return await commit(batch)
+            outcomes = await commit(batch)
+            if maybe_done:
+                for outcome in outcomes:
+                    if isinstance(outcome, Refused):
+                        outcome.maybe_done = True
+            return outcomes
         except StoreBusyError as error:  # the backend has waited already
             return [error] * len(batch)
         except StoreUnavailableError as error:
             if not left:
                 return [error] * len(batch)
+            maybe_done = maybe_done or error.maybe_written
             await asyncio.sleep(pause)
             pause *= 2
         except Exception as error:  # noqa: BLE001  # handed to whoever asked for the commit

@@ -42,7 +42,7 @@ class Closer:
         )
         outcome = await self._link.submit(commit)
         if not isinstance(outcome, Committed):
-            return False
+            return outcome.maybe_done and outcome.head is None  # gone, by the attempt whose answer was lost
         await self._finish(head.thread_id, outcome.token)
         return True
 
