@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -25,51 +24,45 @@ _BEFORE_STATE: Final = ("schema_version", "thread_id", "status", "created_at", "
 _T = TypeVar("_T")
 
 
-def encode_envelope(checkpoint: Checkpoint) -> bytes:
-    """Return the members of a record after ``schema_version`` and without ``frozen_state``, as JSON text.
+def encode_envelope(checkpoint: Checkpoint) -> tuple[bytes, int]:
+    """Return the members of a record after ``schema_version`` and without ``frozen_state``, and its time of update.
 
     The text begins with a comma and ends with the closing brace, so that the caller puts
-    ``{"schema_version":"1.7.0"`` in front once the version is known.
+    ``{"schema_version":"1.7.0"`` in front once the version is known.  The time is in microseconds since 1970 UTC.
 
     Raises:
         InvalidInputError: A field breaks a rule; names it.
     """
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidInputError("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
-    parts = [
-        ',"thread_id":', quote(check_thread_id(checkpoint.thread_id)),
-        ',"status":"', _member(checkpoint.status, CheckpointStatus, "status"),
-        '","created_at":"', _time(checkpoint.created_at, "created_at"), '"',
-    ]  # fmt: skip
+    thread_id = quote(check_thread_id(checkpoint.thread_id))
+    status = _member(checkpoint.status, CheckpointStatus, "status")
+    updated = check_moment(checkpoint.created_at, "created_at")
+    parts = [f',"thread_id":{thread_id},"status":"{status}","created_at":"{_time(updated, "created_at")}"']
     if checkpoint.suspended_node is not None:
-        parts += ',"suspended_node":', _text(checkpoint.suspended_node, "suspended_node")
+        parts.append(f',"suspended_node":{_text(checkpoint.suspended_node, "suspended_node")}')
     if checkpoint.next_node is not None:
-        parts += ',"next_node":', _text(checkpoint.next_node, "next_node")
+        parts.append(f',"next_node":{_text(checkpoint.next_node, "next_node")}')
     if check_metadata(checkpoint.metadata):
         pairs = [f"{_quoted(key)}:{quote(value)}" for key, value in checkpoint.metadata.items()]
-        parts += ',"metadata":{', ",".join(pairs), "}"
+        parts.append(f',"metadata":{{{",".join(pairs)}}}')
     if checkpoint.nested is not None:
-        parts += ',"nested":', _nested(checkpoint.nested, checkpoint.thread_id)
+        parts.append(f',"nested":{_nested(checkpoint.nested, checkpoint.thread_id)}')
     if checkpoint.decision is not None:
-        parts += (
-            ',"decision":',
-            dump_json(_decision_members(checkpoint.decision), "decision", nesting=MAX_NESTING + 1).decode(),
-        )
+        decision = dump_json(_decision_members(checkpoint.decision), "decision", nesting=MAX_NESTING + 1)
+        parts.append(f',"decision":{decision.decode()}')
     if checkpoint.wait is not None:
-        parts += ',"wait":', dump_json(_wait_members(checkpoint.wait), "wait").decode()
+        parts.append(f',"wait":{dump_json(_wait_members(checkpoint.wait), "wait").decode()}')
     if checkpoint.graph is not None:
         graph = _instance(checkpoint.graph, GraphIdentity, "graph")
-        parts += (
-            ',"graph":{"id":',
-            _text(graph.id, "graph.id"),
-            ',"version":',
-            _text(graph.version, "graph.version"),
-            "}",
-        )
+        identity, version = _text(graph.id, "graph.id"), _text(graph.version, "graph.version")
+        parts.append(f',"graph":{{"id":{identity},"version":{version}}}')
     if checkpoint.resumed_at is not None:
-        parts += ',"resumed_at":"', _time(checkpoint.resumed_at, "resumed_at"), '"'
+        resumed = check_moment(checkpoint.resumed_at, "resumed_at")
+        parts.append(f',"resumed_at":"{_time(resumed, "resumed_at")}"')
+        updated = max(updated, resumed)
     parts.append("}")
-    return "".join(parts).encode()
+    return "".join(parts).encode(), updated
 
 
 def encode_record(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -78,7 +71,7 @@ def encode_record(checkpoint: Checkpoint) -> dict[str, Any]:
     Raises:
         InvalidInputError: A field breaks a rule; names it.
     """
-    members: dict[str, Any] = load_json(b'{"schema_version":"' + PLAIN.encode() + b'"' + encode_envelope(checkpoint))
+    members: dict[str, Any] = load_json(b'{"schema_version":"' + PLAIN.encode() + b'"' + encode_envelope(checkpoint)[0])
     check_json(_state(checkpoint.frozen_state))
     before = {key: members.pop(key) for key in _BEFORE_STATE if key in members}
     return before | {"frozen_state": checkpoint.frozen_state} | members
@@ -115,7 +108,7 @@ def _decision_members(value: object) -> dict[str, Any]:
         raise InvalidInputError("decision.overrides", "must be a mapping")
     if decision.overrides:
         members["overrides"] = dict(decision.overrides)
-    members["decided_at"] = _time(decision.decided_at, "decision.decided_at")
+    members["decided_at"] = _time(check_moment(decision.decided_at, "decision.decided_at"), "decision.decided_at")
     return members
 
 
@@ -125,7 +118,7 @@ def _wait_members(value: object) -> dict[str, Any]:
     if wait.event_type is not None:
         members["event_type"] = check_text(wait.event_type, "wait.event_type")
     if wait.due_at is not None:
-        members["due_at"] = _time(wait.due_at, "wait.due_at")
+        members["due_at"] = _time(check_moment(wait.due_at, "wait.due_at"), "wait.due_at")
     if wait.on_timeout is not None:
         members["on_timeout"] = check_text(wait.on_timeout, "wait.on_timeout")
     return members
@@ -134,7 +127,7 @@ def _wait_members(value: object) -> dict[str, Any]:
 def _member(value: object, kind: type[CheckpointStatus | WaitKind], argument: str) -> str:
     if type(value) is not kind:
         raise InvalidInputError(argument, f"must be a {kind.__name__}, not {shown(value)}")
-    return value.value
+    return str.__str__(value)  # what `value.value` gives, in a tenth of its time
 
 
 def _instance(value: object, kind: type[_T], argument: str) -> _T:
@@ -153,9 +146,8 @@ def _quoted(text: str) -> str:
     return quote(text)
 
 
-def _time(value: datetime, argument: str) -> str:
-    check_moment(value, argument)
+def _time(micros: int, argument: str) -> str:
     try:
-        return format_time(value)
+        return format_time(micros)
     except OverflowError:
         raise InvalidInputError(argument, "is outside the years 1 to 9999 in UTC") from None

@@ -68,7 +68,7 @@ class Batcher:
         self._loop = asyncio.get_running_loop()
         self._ready: deque[tuple[Commit, asyncio.Future[Outcome]]] = deque()
         # A thread with a commit that is ready or under way, and what waits behind that.
-        self._threads: dict[str, deque[tuple[Commit, asyncio.Future[Outcome]]]] = {}
+        self._threads: dict[str, deque[tuple[Commit, asyncio.Future[Outcome]]] | None] = {}
         self._scheduled = False
         self._running: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -78,11 +78,13 @@ class Batcher:
         if self._closed:
             raise StoreClosedError("the store is closed")
         future: asyncio.Future[Outcome] = self._loop.create_future()
-        waiting = self._threads.get(commit.thread_id)
-        if waiting is None:
-            self._threads[commit.thread_id] = deque()
+        thread_id = commit.thread_id
+        if thread_id not in self._threads:
+            self._threads[thread_id] = None
             self._ready.append((commit, future))
             self._schedule()
+        elif (waiting := self._threads[thread_id]) is None:
+            self._threads[thread_id] = deque([(commit, future)])
         else:
             waiting.append((commit, future))
         return future

@@ -18,7 +18,8 @@ from strata_core.store._closing import Closer
 from strata_core.store._link import Link, refusal_error
 from strata_core.store._patience import Patience
 from strata_core.store._pinning import RESERVED
-from strata_core.store._saving import Saver, position_of
+from strata_core.store._positions import position_of
+from strata_core.store._saving import Saver
 
 __all__ = ["Leases", "check_lease"]
 
@@ -56,7 +57,7 @@ class Leases:
         position = position_of(expected)
         if save is None:
             write_id = os.urandom(8) if write_id is None else check_write_id(write_id)
-            commit = Commit(thread_id, write_id, position.after, position.after_id, free=True, lease=take)
+            commit = Commit(thread_id, write_id, *position, free=True, lease=take)
             outcome = await self._commit(commit)
         elif isinstance(save, Checkpoint) and save.thread_id != thread_id:
             raise InvalidInputError("save.thread_id", f"must be the leased thread {thread_id!r}")

@@ -17,10 +17,10 @@ from strata_core.ports import BlobStore
 from strata_core.records import LogEntry, LogPage, Revision
 from strata_core.rows import Row
 from strata_core.store._link import Link
+from strata_core.store._positions import MAX_SEQUENCE
 
 __all__ = ["Reader"]
 
-MAX_SEQUENCE: Final = 2**31 - 1
 ROUNDS: Final = 20
 """How often a load starts over because the thread was purged or written under it."""
 

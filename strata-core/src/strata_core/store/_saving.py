@@ -8,54 +8,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Final, Literal
 
 import attrs
 
-from strata_core._validation import check_int, check_moment, check_write_id
-from strata_core.codec._record_encoder import encode_envelope
+from strata_core._validation import check_write_id
 from strata_core.codec._state import Body, Snapshot, Value, compose_delta, compose_whole, plain_body, take_snapshot
-from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, LeaseLostError
+from strata_core.errors import ConflictError, LeaseHeldError, LeaseLostError
 from strata_core.options import Deltas
-from strata_core.ports import ANY as ANY_REVISION
-from strata_core.ports import AnyRevision
-from strata_core.records import Checkpoint, CheckpointStatus, Revision
-from strata_core.rows import ANY, NOTHING, Commit, Committed, Drop, NewRow, Refusal, Refused, Take
+from strata_core.records import Checkpoint, CheckpointStatus
+from strata_core.rows import ANY, Commit, Committed, Drop, NewRow, Refusal, Refused, Take
 from strata_core.store._cache import Cache, Memory
 from strata_core.store._closing import Closer
+from strata_core.store._facts import read_facts
 from strata_core.store._link import Link, refusal_error
 from strata_core.store._patience import Patience
 from strata_core.store._pinning import RESERVED, Pinner
+from strata_core.store._positions import ANYWHERE, Position
 from strata_core.store._turns import Turns
 
-__all__ = ["Position", "Saver", "position_of"]
-
-MAX_SEQUENCE: Final = 2**31 - 1
-
-
-@attrs.frozen
-class Position:
-    """What the latest row must be: a sequence, and a write ID or any."""
-
-    after: int = ANY
-    after_id: bytes = b""
-
-
-_ANYWHERE: Final = Position()
-
-
-def position_of(expected: int | Revision | Literal[AnyRevision.ANY] | None) -> Position:
-    """Return the position that an `expected` argument of a port names."""
-    if expected is ANY_REVISION:
-        return _ANYWHERE
-    if expected is None:
-        return Position(NOTHING)
-    if isinstance(expected, Revision):
-        check_int(expected.sequence, "expected.sequence", 0, MAX_SEQUENCE)
-        return Position(expected.sequence, check_write_id(expected.write_id, "expected.write_id"))
-    if type(expected) is not int:
-        raise InvalidInputError("expected", f"must be a Revision, an int or None, not {type(expected).__name__}")
-    return Position(check_int(expected, "expected", 0, MAX_SEQUENCE))
+__all__ = ["Saver"]
 
 
 class Saver:
@@ -88,7 +59,7 @@ class Saver:
     async def save(
         self,
         checkpoint: Checkpoint,
-        position: Position = _ANYWHERE,
+        position: Position = ANYWHERE,
         *,
         write_id: bytes | None = None,
         token: int = 0,
@@ -111,9 +82,9 @@ class Saver:
         """
         self._link.check_writable()
         # Everything is read here, before the first await: what the caller changes later is not what gets stored.
-        thread_id, envelope, row = _read_facts(checkpoint)
+        thread_id, envelope, row = read_facts(checkpoint)
         write_id = os.urandom(8) if write_id is None else check_write_id(write_id)
-        commit = Commit(thread_id, write_id, position.after, position.after_id, token, free, row, lease=lease)
+        commit = Commit(thread_id, write_id, *position, token, free, row, lease=lease)
         if not self._remembers:
             _fill(row, envelope, plain_body(checkpoint.frozen_state))
             return await self._submit(commit)
@@ -212,30 +183,3 @@ def _fill(row: NewRow | None, envelope: bytes, body: Body) -> None:
 
 def _is_reserved(refused: Refused) -> bool:
     return refused.why is Refusal.HELD and refused.head is not None and refused.head.owner == RESERVED
-
-
-def _read_facts(checkpoint: Checkpoint) -> tuple[str, bytes, NewRow]:
-    """Return the thread, the envelope without its version, and a row that lacks its version and body."""
-    envelope = encode_envelope(checkpoint)
-    updated = check_moment(checkpoint.created_at, "created_at")
-    if checkpoint.resumed_at is None:
-        state = checkpoint.status.value
-    else:
-        state = "resumed"
-        updated = max(updated, check_moment(checkpoint.resumed_at, "resumed_at"))
-    due = checkpoint.due_at
-    graph = checkpoint.graph
-    row = NewRow(
-        "",
-        True,
-        b"",
-        b"",
-        checkpoint.status.value,
-        state,
-        updated,
-        None if due is None else check_moment(due, "wait.due_at"),
-        None if graph is None else graph.id,
-        None if graph is None else graph.version,
-        dict(checkpoint.metadata) if checkpoint.metadata else {},
-    )
-    return checkpoint.thread_id, envelope, row

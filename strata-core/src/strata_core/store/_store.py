@@ -28,9 +28,10 @@ from strata_core.store._leases import Leases, check_lease
 from strata_core.store._link import Link
 from strata_core.store._listing import Lister
 from strata_core.store._pinning import Pinner
+from strata_core.store._positions import position_of
 from strata_core.store._purging import Purger
 from strata_core.store._reading import Reader
-from strata_core.store._saving import Saver, position_of
+from strata_core.store._saving import Saver
 
 __all__ = ["RowStore"]
 
