@@ -50,6 +50,8 @@ def dump_json(value: Any, path: str = "state", *, nesting: int = MAX_NESTING) ->
             return encode_basestring(value).encode()
         except UnicodeEncodeError:
             raise _fault(value, path, nesting) from None
+    if value is None or kind is bool:
+        return b"null" if value is None else b"true" if value else b"false"
     if kind not in _SCALARS and not _is_plain(value, nesting):
         if (kind is dict or kind is list) and _size(value, nesting) > MAX_CONTAINERS:
             raise InvalidInputError(path, f"comes to more than {MAX_CONTAINERS:,} lists and dicts")

@@ -137,13 +137,18 @@ def _instance(value: object, kind: type[_T], argument: str) -> _T:
 
 
 def _text(value: object, argument: str) -> str:
-    return _quoted(check_text(value, argument))
+    if type(value) is str:
+        try:
+            return _quoted(value)
+        except InvalidInputError:
+            pass  # said below, with the argument's own name
+    return quote(check_text(value, argument))
 
 
 @lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
     """Return a text that comes again and again, such as a node's name, as JSON; never one that names a thread."""
-    return quote(text)
+    return quote(check_text(text, "text"))
 
 
 def _time(micros: int, argument: str) -> str:

@@ -31,8 +31,8 @@ __all__ = [
 
 KEPT_TEXT: Final = 2048
 """Longer texts are remembered by a hash: what a cache costs must not grow with the states."""
-KEPT_OBJECT: Final = 256
-"""From this length on a str is worth comparing by identity before encoding it again."""
+_IMMUTABLE: Final = frozenset({str, int, float, bool, type(None)})
+_NO_SOURCE: Final = object()
 _VALUE_COST: Final = 300
 """Bytes, roughly, of the objects around a remembered value."""
 
@@ -45,14 +45,16 @@ class Value:
         member: It with its key as JSON text, ``"key":value``, with null for an offloaded value; None once it is only
             remembered and long.
         mark: Equal for equal values of a key: `member` itself, or a hash of a long text.
-        source: The str that it was made from, when that is long: the very same object need not be encoded again.
+        source: The immutable object that it was made from: the very same one need not be encoded again.
+        cost: What remembering it takes, in bytes, roughly.
         content: The bytes of the blob, while it may have to be sent.
         digest: Of the blob, when the value is offloaded.
     """
 
     member: bytes | None
     mark: bytes
-    source: str | None = None
+    source: object
+    cost: int
     content: bytes | None = None
     digest: str | None = None
 
@@ -81,7 +83,7 @@ class Snapshot:
             for key, value in self.values.items():
                 if value.content is not None or value.mark is not value.member:
                     member = value.member if value.digest is not None else None
-                    self.values[key] = Value(member, value.mark, value.source, None, value.digest)
+                    self.values[key] = Value(member, value.mark, value.source, value.cost, None, value.digest)
             self.has_long = False
 
 
@@ -127,16 +129,14 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
     cost = _VALUE_COST
     has_long = False
     for key, item in _checked(state).items():
-        source = None
-        if type(item) is str and len(item) >= KEPT_OBJECT:
-            old = known.get(key)
-            if old is not None and old.source is item:
+        if type(item) in _IMMUTABLE:
+            if type(key) is str and (old := known.get(key)) is not None and old.source is item:
                 values[key] = old
-                cost += _VALUE_COST + len(item)
-                has_long = has_long or old.content is not None
+                cost += old.cost
                 continue
-            source = item
-            cost += len(item)
+            source: object = item
+        else:
+            source = _NO_SOURCE
         name = _member_name(key) if type(key) is str else _refuse_key(key)
         try:
             text = dump_json(item, nesting=MAX_NESTING - 1)
@@ -145,16 +145,17 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
             raise
         if threshold is not None and len(text) >= threshold:
             digest = digest_of(text)
-            values[key] = Value(name + b"null", digest.encode(), source, text, digest)
+            value = Value(name + b"null", digest.encode(), source, _cost(source), text, digest)
             has_long = True
         elif len(text) <= KEPT_TEXT:
             member = name + text
-            values[key] = Value(member, member, source)
-            cost += len(member)
+            value = Value(member, member, source, _VALUE_COST + 2 * len(member))
         else:
-            values[key] = Value(name + text, hashlib.blake2b(text, digest_size=32).digest(), source)
+            mark = hashlib.blake2b(text, digest_size=32).digest()
+            value = Value(name + text, mark, source, _cost(source))
             has_long = True
-        cost += _VALUE_COST
+        values[key] = value
+        cost += value.cost
     return Snapshot(values, cost, has_long)
 
 
@@ -220,6 +221,10 @@ def _member_name(key: str) -> bytes:
         return quote(key).encode() + b":"
     except UnicodeEncodeError:
         raise InvalidInputError("state", f"key {key!r} contains a lone surrogate") from None
+
+
+def _cost(source: object) -> int:
+    return _VALUE_COST + (len(source) if type(source) is str else 0)
 
 
 def _object(values: Mapping[str, Value]) -> bytes:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-import attrs
-
 from strata_core._validation import check_write_id
 from strata_core.codec._state import Body, Snapshot, Value, compose_delta, compose_whole, plain_body, take_snapshot
 from strata_core.errors import ConflictError, LeaseHeldError, LeaseLostError
@@ -168,7 +166,16 @@ class Saver:
             relies = relies or len(blobs) < len(body.digests)
         commit = asked
         if relies and memory is not None:
-            commit = attrs.evolve(asked, after=memory.sequence, after_id=memory.write_id)
+            commit = Commit(
+                asked.thread_id,
+                asked.write_id,
+                memory.sequence,
+                memory.write_id,
+                asked.token,
+                asked.free,
+                asked.row,
+                lease=asked.lease,
+            )
         if blobs and self._pinner is None:
             commit.blobs = [(digest, value.blob()) for digest, value in blobs.items()]
         return commit, blobs
