@@ -33,7 +33,6 @@ class Lister:
 
     async def page(self, query: ThreadQuery) -> ThreadPage:
         """Return one page, newest first."""
-        self._link.check_readable()
         states, heads_query = _translate(query)
         if states is not None and not states:
             return ThreadPage(())

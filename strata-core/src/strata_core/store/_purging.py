@@ -36,7 +36,6 @@ class Purger:
 
     async def purge(self, older_than: datetime, states: Collection[ThreadState], limit: int) -> int:
         """Delete up to `limit` threads and return how many went."""
-        self._link.check_writable()
         cutoff = check_moment(older_than, "older_than") // _SECOND * _SECOND
         names = check_states(states)
         check_limit(limit)
