@@ -78,8 +78,12 @@ class Saver:
         remembered = self._cache.get(thread_id)
         snapshot = take_snapshot(checkpoint.frozen_state, self._threshold, remembered.snapshot if remembered else None)
         # What builds on the row before has to know it, so the saves of one thread take turns.
-        async with self._turns.of(thread_id):
+        if not self._turns.take(thread_id):
+            await self._turns.wait(thread_id)
+        try:
             return await self._save_encoded(commit, envelope, snapshot, checkpoint.status is CheckpointStatus.RUNNING)
+        finally:
+            self._turns.give(thread_id)
 
     async def _save_encoded(self, asked: Commit, envelope: bytes, snapshot: Snapshot, is_running: bool) -> Committed:
         """Append by memory; if that was wrong, append whole, under the conditions that were asked for."""
