@@ -260,6 +260,65 @@ class TestRoundTrip:
             new_codec(Positive).load({"n": 0})
 
 
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+    DELETE = 4
+    BOTH = 3
+
+
+class Bits(enum.IntFlag):
+    LOW = 1
+    HIGH = 2
+
+
+class TestFlags:
+    @pytest.mark.parametrize("value", [Access.READ, Access.BOTH, Access.READ | Access.WRITE])
+    def test_a_member_with_a_name_reads_back_as_itself(self, value: Access) -> None:
+        cls: Any = attrs.make_class("Granted", {"access": attrs.field(type=Access)})
+        codec = new_codec(cls)
+
+        assert cls(value) == codec.load(codec.dump(cls(value)))
+
+    @pytest.mark.parametrize("value", [Access.READ | Access.DELETE, Access(0), Bits.LOW | Bits.HIGH])
+    def test_a_combination_without_a_name_is_refused_when_it_is_saved(self, value: Any) -> None:
+        cls: Any = attrs.make_class("Granted", {"access": attrs.field(type=type(value))})
+
+        with pytest.raises(InvalidInputError, match=r"^state\.access: must be one member of (Access|Bits)"):
+            new_codec(cls).dump(cls(value))
+
+
+class TestFieldConverters:
+    """A constructor runs them again at every resume."""
+
+    def test_one_that_keeps_its_own_results_is_fine(self) -> None:
+        @attrs.define
+        class Tags:
+            tags: tuple[str, ...] = attrs.field(converter=tuple)
+            name: str = attrs.field(default=" a ", converter=attrs.converters.optional(str.strip))
+
+        codec: Any = new_codec(Tags)
+        assert {"tags": ["a", "b"], "name": "a"} == codec.dump(Tags(["a", "b"]))
+        assert Tags(("a", "b")) == codec.load(codec.dump(Tags(["a", "b"])))
+
+    @pytest.mark.parametrize(
+        ("convert", "problem"),
+        [(lambda value: value + 1, "changes its own result"), (lambda value: [][value], "refuses its own result")],
+    )
+    def test_one_that_would_change_the_state_at_every_resume_is_refused_when_it_is_saved(
+        self, convert: Any, problem: str
+    ) -> None:
+        @attrs.define
+        class Converted:
+            n: int = attrs.field(converter=convert, on_setattr=attrs.setters.NO_OP)
+
+        state = object.__new__(Converted)
+        state.n = 1
+
+        with pytest.raises(InvalidInputError, match=rf"^state\.n: its converter {problem}"):
+            new_codec(Converted).dump(state)
+
+
 class TestConverters:
     def test_a_strict_converter_can_be_taught_more_types(self) -> None:
         converter = strict_converter()
