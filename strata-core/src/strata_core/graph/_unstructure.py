@@ -12,7 +12,10 @@ from strata_core.graph._types import Kind, Shape, UnsupportedTypeError, read_sha
 if TYPE_CHECKING:
     from cattrs import Converter
 
-__all__ = ["dump_factory"]
+__all__ = ["dump_factory", "dump_text"]
+
+dump_text: Final = exactly(str, "a str")
+"""The hook of ``str``, which cattrs also finds for its subclasses."""
 
 
 def dump_factory(tp: Any, converter: Converter) -> Dump:
@@ -82,7 +85,9 @@ def _lazy_dump(tp: Any, converter: Converter) -> Dump:
     except UnsupportedTypeError:
         kind = Kind.ANY  # a user's hook may know it
     if kind not in (Kind.CLASS, Kind.TYPED_DICT):
-        return converter.get_unstructure_hook(tp)
+        found: Dump = converter.get_unstructure_hook(tp)
+        # An enum that is a str as well: only a user's hook for that very class would come before the one of str.
+        return dump_factory(tp, converter) if kind is Kind.ENUM and found is dump_text else found
     hook: list[Dump] = []
 
     def dump(value: Any) -> Any:
