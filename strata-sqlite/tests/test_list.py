@@ -44,7 +44,9 @@ def random_query(choose: random.Random) -> HeadQuery:
 
     times = [EXAMPLE_TIME + offset for offset in range(-1, 42, 3)]
     return HeadQuery(
-        state=maybe(*STATES, "no such state"),
+        states=maybe(
+            *(frozenset(choose.sample([*STATES, "no such state"], count)) for count in (0, 1, 1, 2, 3)),
+        ),
         metadata={
             key: choose.choice("xy") for key in choose.sample(["tenant", "a' OR 1=1 --"], choose.choice([0, 0, 1, 2]))
         },
@@ -106,21 +108,29 @@ def test_pages_show_every_thread_once_also_where_times_are_equal(tmp_path: Path,
 QUERIES = {
     "newest": HeadQuery(limit=50),
     "oldest": HeadQuery(oldest_first=True, limit=50),
-    "state": HeadQuery(state="interrupted", limit=50),
+    "state": HeadQuery(states=frozenset({"interrupted"}), limit=50),
+    "several states": HeadQuery(states=frozenset({"interrupted", "running", "ended"}), limit=50),
+    "several states of a rare graph": HeadQuery(
+        states=frozenset({"interrupted", "running"}), graph_id="rare", oldest_first=True, limit=50
+    ),
     "deep page": HeadQuery(past=(EXAMPLE_TIME + 100, "t1"), updated_before=EXAMPLE_TIME + 10**9, limit=50),
     "deep page upwards": HeadQuery(past=(EXAMPLE_TIME + 100, "t1"), oldest_first=True, updated_after=1, limit=50),
     "common pair": HeadQuery(metadata={"tenant": "acme"}, limit=50),
     "rare pair": HeadQuery(metadata={"order": "7"}, limit=50),
     "rare and common pair": HeadQuery(metadata={"tenant": "acme", "order": "7"}, limit=50),
     "unknown pair": HeadQuery(metadata={"nobody": "has this"}, limit=50),
-    "due": HeadQuery(due_until=EXAMPLE_TIME + 5, state="interrupted", limit=50),
+    "due": HeadQuery(due_until=EXAMPLE_TIME + 5, states=frozenset({"interrupted"}), limit=50),
     "all due": HeadQuery(due_until=EXAMPLE_TIME * 2, limit=50),
     "leased": HeadQuery(leased=True, limit=50),
     "not leased": HeadQuery(leased=False, limit=50),
     "rare graph": HeadQuery(graph_id="rare", graph_version="1", limit=50),
     "common graph": HeadQuery(graph_id="common", limit=50),
     "to purge": HeadQuery(
-        state="completed", leased=False, updated_before=EXAMPLE_TIME + 10**9, oldest_first=True, limit=50
+        states=frozenset({"completed", "failed", "cancelled", "ended"}),
+        leased=False,
+        updated_before=EXAMPLE_TIME + 10**9,
+        oldest_first=True,
+        limit=50,
     ),
     "rowless": HeadQuery(rowless=True, limit=50),
 }

@@ -57,6 +57,8 @@ class _Term:
 
 def list_heads(db: sqlite3.Connection, clock: Clock, query: HeadQuery) -> list[Head]:
     """Return heads as `RowBackend.list_heads` promises."""
+    if query.states is not None and not query.states:
+        return []
     db.execute("BEGIN")
     try:
         now = micros(clock.now())
@@ -75,8 +77,9 @@ def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[
     order = "ASC" if query.oldest_first else "DESC"
     if rare:
         start, terms = rare[0], [*_indexed_as_filters(query, now), *_window(query), *_others(query, now)]
-        if query.state is not None:
-            terms.append(_Term("h.state = ?", (STATES.get(query.state, query.state),)))
+        if query.states is not None:
+            states = _states(db, query)
+            terms.append(_Term(f"h.state IN ({', '.join('?' * len(states))})", tuple(states)))
         where = " AND ".join([start.sql, *(term.sql for term in terms)])
         values = [*start.values, *(value for term in terms for value in term.values), query.limit]
         statement = (
@@ -103,8 +106,8 @@ def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[
 
 
 def _states(db: sqlite3.Connection, query: HeadQuery) -> list[int | str]:
-    if query.state is not None:
-        return [STATES.get(query.state, query.state)]
+    if query.states is not None:
+        return [STATES.get(state, state) for state in sorted(query.states)]
     if query.rowless:
         return [""]
     return [record[0] for record in db.execute(_STATES).fetchall()] or [""]
