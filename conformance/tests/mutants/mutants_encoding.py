@@ -6,7 +6,7 @@ import asyncio
 import copy
 import json
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -36,16 +36,17 @@ class ForgetsWhatWasRemoved(MemoryBackend):
 
 
 class _CannotRead(Wrapper):
-    """Fails to load a thread whose latest row `_is_foreign`."""
+    """Fails to load a thread whose row `_is_foreign`."""
 
     def _is_foreign(self, body: bytes, is_whole: bool) -> bool:
         raise AssertionError(body, is_whole)
 
     async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
         entry = await self._store.load(thread_id, **options)
-        rows = self._backend._rows.get(thread_id)
-        if rows and self._is_foreign(rows[-1].body, rows[-1].whole_at == rows[-1].sequence):
-            raise CorruptCheckpointError(thread_id, rows[-1].sequence, "has an encoding that is switched off")
+        if entry is not None:
+            row = self._backend._rows[thread_id][entry.sequence]
+            if self._is_foreign(row.body, row.whole_at == row.sequence):
+                raise CorruptCheckpointError(thread_id, row.sequence, "has an encoding that is switched off")
         return entry
 
 
@@ -269,16 +270,12 @@ class ShowsItsReservations(Wrapper):
 
 
 @breaks("external-8")
-class GoesOnPuttingAfterACancellation(ForeignBlobs):
-    """Puts blobs in a task that nobody stops, which comes too late for whoever cleans up."""
+class NeverGivesAReservationBack(Wrapper):
+    """Leaves a thread reserved for a save with blobs that was cancelled."""
 
-    async def put(self, thread_id: str, digest: str, content: bytes) -> None:
-        async def late() -> None:
-            for _ in range(8):
-                await asyncio.sleep(0)
-            await self._blobs.put(thread_id, digest, content)
-
-        await asyncio.shield(asyncio.ensure_future(late()))
+    def __init__(self, backend: MemoryBackend, **options: Any) -> None:
+        super().__init__(backend, **options)
+        self._store._link.in_background = Coroutine.close  # type: ignore[method-assign, assignment]  # drops the work
 
 
 @breaks("external-9")

@@ -83,7 +83,7 @@ class JudgesBeforeItRecognises(MemoryBackend):
 
     def _commit(self, commit: Commit, now: int) -> Outcome:
         head = self._heads.get(commit.thread_id)
-        if head is not None and commit.row is not None and not commit.token and commit.lease is None:
+        if head is not None and commit.row is not None and commit.lease is None:
             if commit.after not in (ANY, head.sequence):
                 return Refused(Refusal.CHANGED, attrs.evolve(head, now=now))
         return super()._commit(commit, now)

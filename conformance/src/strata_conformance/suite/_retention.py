@@ -13,7 +13,7 @@ from strata_conformance.suite._base import OpenStore, PortTests, Store
 from strata_conformance.suite._time import outlive
 from strata_core.capabilities import Capability
 from strata_core.errors import UnsupportedError
-from strata_core.records import CheckpointStatus, ThreadState
+from strata_core.records import CheckpointStatus, GraphIdentity, ThreadQuery, ThreadState
 from strata_core.testing import FakeClock
 
 __all__ = ["RetentionTests"]
@@ -190,13 +190,24 @@ class RetentionTests(PortTests):
     async def test_a_purged_thread_is_not_listed(self, open_store: OpenStore) -> None:
         """A purged thread is in no listing, by whatever filter, and has no log."""
         async with open_store() as store:
-            await store.save(completed("t", metadata={"k": "v"}))
-            await store.save(completed("kept", at=LATER, metadata={"k": "v"}))
+            for thread_id, at in (("t", BASE), ("kept", LATER)):
+                graph = GraphIdentity("g", "1")
+                await store.save(completed(thread_id, at=at, metadata={"k": "v"}, graph=graph))
             await store.purge(LATER)
-            page = await store.list_threads()
+            queries = [
+                ThreadQuery(),
+                ThreadQuery(states={ThreadState.COMPLETED}),
+                ThreadQuery(metadata={"k": "v"}),
+                ThreadQuery(updated_after=BASE - SECOND),
+                ThreadQuery(updated_before=LATER + SECOND),
+                ThreadQuery(graph_id="g"),
+                ThreadQuery(graph_version="1"),
+                ThreadQuery(leased=False),
+            ]
+            pages = [await store.list_threads(query) for query in queries]
             log = await store.get_log("t")
 
-        assert ["kept"] == [thread.thread_id for thread in page.threads]
+        assert [["kept"]] * len(queries) == [[thread.thread_id for thread in page.threads] for page in pages]
         assert [] == list(log.entries)
 
     @promise("purge-9")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from strata_core.capabilities import Capability
 from strata_core.errors import (
@@ -25,6 +25,8 @@ from strata_core.store._batcher import Batcher, attempt
 
 __all__ = ["Link", "refusal_error"]
 
+T = TypeVar("T")
+
 
 class Link:
     """Owns the life of a backend: opens and closes it, batches its commits, guards its use."""
@@ -36,7 +38,7 @@ class Link:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
         self._batcher: Batcher | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
         if self._loop is not None:
@@ -105,9 +107,17 @@ class Link:
             with suppress(StrataError):
                 await work
 
-        task = asyncio.get_running_loop().create_task(run())
+        self._start(run())
+
+    async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work that goes on to its end when the caller is cancelled; `close` waits for it."""
+        return await asyncio.shield(self._start(work))
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def refusal_error(refused: Refused, thread_id: str) -> StrataError:
