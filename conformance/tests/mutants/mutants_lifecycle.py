@@ -52,7 +52,7 @@ class AnswersBeforeItWasOpened(Wrapper):
 class SwallowsWhatTheBodyRaises(Wrapper):
     """Leaves its context as if nothing had happened."""
 
-    async def __aexit__(self, *error: Any) -> bool:
+    async def __aexit__(self, *error: object) -> bool:
         await self._store.close()
         return True
 
@@ -65,7 +65,7 @@ class ClosesTheStorageForAll(Wrapper):
         vars(self._backend).setdefault("handles", set()).add(id(self))
         return await super().__aenter__()
 
-    async def __aexit__(self, *error: Any) -> None:
+    async def __aexit__(self, *error: object) -> None:
         vars(self._backend)["handles"].clear()
         await super().__aexit__(*error)
 
@@ -82,7 +82,7 @@ class DropsWhatIsUnderWayWhenItCloses(Wrapper):
 
     _is_closing = False
 
-    async def __aexit__(self, *error: Any) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._is_closing = True
         for _ in range(3):
             await asyncio.sleep(0)

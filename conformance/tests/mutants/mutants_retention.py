@@ -170,5 +170,3 @@ class DropsWhatIsAYearOld(Wrapper):
             age = self._backend._clock.now() - entry.checkpoint.updated_at
             return None if age > timedelta(days=365) else entry
         return entry
-
-

@@ -222,5 +222,3 @@ class CommitsTenOfABatch(MemoryBackend):
     async def commit(self, batch: Sequence[Commit]) -> Sequence[Outcome]:
         outcomes = list(await super().commit(batch[:10]))
         return outcomes + [Committed(0) for _ in batch[10:]]
-
-

@@ -100,7 +100,12 @@ class RewritesTheRowBeforeAtTheEnd(MemoryBackend):
     def _commit(self, commit: Commit, now: int) -> Outcome:
         outcome = super()._commit(commit, now)
         rows = self._rows.get(commit.thread_id, [])
-        if commit.row is not None and commit.row.status == "completed" and len(rows) > 1 and rows[-2].version == "1.7.0":
+        if (
+            commit.row is not None
+            and commit.row.status == "completed"
+            and len(rows) > 1
+            and rows[-2].version == "1.7.0"
+        ):
             rows[-2] = attrs.evolve(rows[-2], body=commit.row.body)
         return outcome
 
@@ -353,3 +358,13 @@ class KnowsAWriteOnEveryThread(Wrapper):
         return sequence
 
 
+@breaks("model-1")
+class TakesTwoEmptyStatesForOne(Wrapper):
+    """Appends nothing when the state is empty and was empty before."""
+
+    async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
+        if isinstance(checkpoint, Checkpoint) and checkpoint.frozen_state == {}:
+            latest = await self._store.load(checkpoint.thread_id)
+            if latest is not None and latest.checkpoint.frozen_state == {}:
+                return latest.sequence
+        return await self._store.save(checkpoint, **options)

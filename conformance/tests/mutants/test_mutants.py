@@ -74,7 +74,9 @@ def author_of(name: str, promises: Iterable[str], broken: type) -> type:
             storage: dict[str, dict[str, bytes]] = {}
             return lambda: broken(storage)
 
-    base = BackendTests if issubclass(broken, MemoryBackend) else PortTests if issubclass(broken, Wrapper) else SuiteTests
+    base = (
+        BackendTests if issubclass(broken, MemoryBackend) else PortTests if issubclass(broken, Wrapper) else SuiteTests
+    )
     members: dict[str, Any] = {}
     for owner in dict.fromkeys(OWNERS[identity] for identity in promises):
         members |= {key: value for key, value in vars(owner).items() if not key.startswith(("test_", "__"))}

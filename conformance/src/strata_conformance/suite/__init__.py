@@ -14,6 +14,7 @@ from strata_conformance.suite._leases import LeaseTests
 from strata_conformance.suite._lifecycle import LifecycleTests
 from strata_conformance.suite._listing import QueryTests
 from strata_conformance.suite._log import LogTests
+from strata_conformance.suite._machine import ModelTests
 from strata_conformance.suite._records import RecordTests
 from strata_conformance.suite._repeats import RepeatTests
 from strata_conformance.suite._retention import RetentionTests
@@ -35,6 +36,7 @@ __all__ = [
     "LeaseTests",
     "LifecycleTests",
     "LogTests",
+    "ModelTests",
     "OffloadTests",
     "OpenBackend",
     "OpenBlobs",
@@ -66,6 +68,7 @@ CLASSES: Final = (
     ArgumentRuleTests,
     LifecycleTests,
     CancellationTests,
+    ModelTests,
     BlobStoreTests,
     RowPrimitiveTests,
     RuleBookTests,

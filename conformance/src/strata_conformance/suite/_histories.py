@@ -68,7 +68,9 @@ async def writes_and_reloads(open_store: OpenStore, seed: int, **options: Any) -
     history = history_of(seed, 60)
     rng = random.Random(seed)
     offload = options.get("offload")
-    quiet = {} if offload is None or offload.blobs is None else {"offload": attrs.evolve(offload, threshold=sys.maxsize)}
+    quiet = (
+        {} if offload is None or offload.blobs is None else {"offload": attrs.evolve(offload, threshold=sys.maxsize)}
+    )
     written = 0
     while written < len(history):
         async with open_store(**options) as one, open_store(**options) as two, open_store(**quiet) as plain:

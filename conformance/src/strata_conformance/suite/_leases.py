@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 import os
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import attrs
 import pytest

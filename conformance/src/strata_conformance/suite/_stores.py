@@ -15,6 +15,7 @@ from strata_conformance.suite._leases import LeaseTests
 from strata_conformance.suite._lifecycle import LifecycleTests
 from strata_conformance.suite._listing import QueryTests
 from strata_conformance.suite._log import LogTests
+from strata_conformance.suite._machine import ModelTests
 from strata_conformance.suite._records import RecordTests
 from strata_conformance.suite._repeats import RepeatTests
 from strata_conformance.suite._retention import RetentionTests
@@ -42,6 +43,7 @@ class StoreTests(
     ArgumentRuleTests,
     LifecycleTests,
     CancellationTests,
+    ModelTests,
 ):
     """Everything that a store must pass through its ports: define the fixture ``open_store``."""
 
