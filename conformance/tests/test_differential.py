@@ -71,7 +71,7 @@ OPTIONS: dict[str, dict[str, Any]] = {"deltas": {"deltas": Deltas(full_every=3),
 
 def mostly(good: st.SearchStrategy[Any], *bad: Any, times: int = 15) -> st.SearchStrategy[Any]:
     """Return good values, and one of the bad ones now and then."""
-    return st.one_of(*[good] * times, st.sampled_from(bad))
+    return st.sampled_from([good] * times + [st.sampled_from(bad)]).flatmap(lambda chosen: chosen)
 
 
 good_times = st.sampled_from(
@@ -196,8 +196,11 @@ class Side:
         if type(arguments.get("write_id")) is int and arguments["write_id"] < 3:
             arguments["write_id"] = bytes([arguments["write_id"]] * 8) if arguments["write_id"] else None
         target = arguments.get("checkpoint") or arguments.get("save")
-        if isinstance(arguments.get("save"), Checkpoint) and op == "acquire_lease" and arguments["ttl"] != timedelta(0):
-            arguments["thread_id"] = arguments["save"].thread_id
+        if isinstance(target, Checkpoint) and target.status is not CheckpointStatus.INTERRUPTED:  # mostly what fits
+            if op == "acquire_lease":
+                arguments["thread_id"] = target.thread_id
+            if op == "save_under_lease" and isinstance(arguments["lease"], Lease):
+                target = arguments["checkpoint"] = attrs.evolve(target, thread_id=arguments["lease"].thread_id)
         thread_id = arguments.get("thread_id", getattr(target, "thread_id", None))
         if arguments.get("expected") in ("latest", "revision"):
             arguments["expected"] = await self._latest(thread_id, arguments["expected"])

@@ -77,7 +77,7 @@ class Wrapper:
 
     def live(self, thread_id: str) -> Head | None:
         """Return the head of a thread that a live lease holds."""
-        head = self._backend._heads.get(thread_id)
+        head = self._backend._heads.get(thread_id) if isinstance(thread_id, str) else None
         return head if head is not None and head.is_leased(self.now()) else None
 
     def now(self) -> int:

@@ -113,7 +113,7 @@ class IgnoresAVersionWithoutAGraph(_Queries):
     """Looks at the version of a graph only when the graph is named too."""
 
     def query(self, query: ThreadQuery) -> ThreadQuery:
-        text = isinstance(query.graph_version, str)
+        text = query.graph_version in ("1", "2", "3")
         return attrs.evolve(query, graph_version=None) if text and query.graph_id is None else query
 
 
@@ -150,7 +150,7 @@ class FillsPagesToOneLess(_Queries):
     """Returns pages of one thread less than was asked for."""
 
     def query(self, query: ThreadQuery) -> ThreadQuery:
-        return attrs.evolve(query, limit=query.limit - 1) if type(query.limit) is int and query.limit > 1 else query
+        return attrs.evolve(query, limit=query.limit - 1) if type(query.limit) is int and 1 < query.limit <= 1000 else query
 
 
 @breaks("list-12")
@@ -252,4 +252,4 @@ class IgnoresTheGraphVersion(_Queries):
     """Leaves out a filter that it does not know."""
 
     def query(self, query: ThreadQuery) -> ThreadQuery:
-        return attrs.evolve(query, graph_version=None) if isinstance(query.graph_version, str) else query
+        return attrs.evolve(query, graph_version=None) if query.graph_version in ("1", "2", "3") else query

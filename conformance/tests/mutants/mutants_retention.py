@@ -24,6 +24,8 @@ class _Purging(Wrapper):
         self, older_than: datetime, *, states: Collection[ThreadState] = FINISHED, limit: int = 1000
     ) -> int:
         try:
+            if states is None:
+                return await self._store.purge(older_than, states=states, limit=limit)
             await self._store.list_threads(ThreadQuery(states=states, updated_before=older_than, limit=limit))
         except StrataError:
             return await self._store.purge(older_than, states=states, limit=limit)
@@ -102,10 +104,12 @@ class RemembersWritesOfPurgedThreads(Wrapper):
 
     async def save(self, checkpoint: Checkpoint, *, write_id: bytes | None = None) -> int:
         known: dict[Any, int] = vars(self._backend).setdefault("known", {})
-        sequence = known.get((getattr(checkpoint, "thread_id", None), write_id))
-        if sequence is None or write_id is None or checkpoint.thread_id in self._backend._heads:
+        is_known = type(write_id) is bytes and isinstance(getattr(checkpoint, "thread_id", None), str)
+        sequence = known.get((checkpoint.thread_id, write_id)) if is_known else None
+        if sequence is None or checkpoint.thread_id in self._backend._heads:
             sequence = await self._store.save(checkpoint, write_id=write_id)
-            known[checkpoint.thread_id, write_id] = sequence
+            if is_known:
+                known[checkpoint.thread_id, write_id] = sequence
         return sequence
 
 

@@ -83,9 +83,9 @@ class JudgesBeforeItRecognises(MemoryBackend):
 
     def _commit(self, commit: Commit, now: int) -> Outcome:
         head = self._heads.get(commit.thread_id)
-        if head is not None and commit.row is not None and commit.lease is None:
-            if commit.after not in (ANY, head.sequence):
-                return Refused(Refusal.CHANGED, attrs.evolve(head, now=now))
+        appends = head is not None and commit.row is not None and commit.lease is None
+        if appends and head is not None and commit.after not in (ANY, head.sequence):
+            return Refused(Refusal.CHANGED, attrs.evolve(head, now=now))
         return super()._commit(commit, now)
 
 

@@ -171,7 +171,7 @@ class NumbersTheWritesOfEachThread(Wrapper):
     """Makes write IDs by counting the saves of a thread."""
 
     async def save(self, checkpoint: Checkpoint, *, write_id: bytes | None = None) -> int:
-        if write_id is None and isinstance(checkpoint, Checkpoint):
+        if write_id is None and isinstance(checkpoint, Checkpoint) and isinstance(checkpoint.thread_id, str):
             counts = vars(self._backend).setdefault("counts", Counter())
             counts[checkpoint.thread_id] += 1
             write_id = counts[checkpoint.thread_id].to_bytes(8, "big")
@@ -217,8 +217,9 @@ class KnowsRevisionsByNumberAlone(Wrapper):
     """Compares the sequence of an expected revision, and not its write ID."""
 
     async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
-        if isinstance(expected, Revision) and type(expected.write_id) is bytes and len(expected.write_id) == 8:
-            expected = expected.sequence
+        head = self._backend._heads.get(checkpoint.thread_id) if isinstance(checkpoint, Checkpoint) else None
+        if head is not None and isinstance(expected, Revision) and expected.sequence == head.sequence:
+            expected = attrs.evolve(expected, write_id=head.write_ids[:WRITE_ID_SIZE])
         return await self._store.save_if_latest(checkpoint, expected, **options)
 
 
@@ -300,10 +301,10 @@ class LooksAtTheLeaseFirst(Wrapper):
     """Refuses a fenced save that had been done, because its lease is gone since."""
 
     async def save_under_lease(self, checkpoint: Checkpoint, lease: Lease, **options: Any) -> int:
-        if isinstance(lease, Lease) and isinstance(checkpoint, Checkpoint) and lease.thread_id == checkpoint.thread_id:
-            head = self.live(lease.thread_id)
-            if head is None or head.token != lease.token:
-                await self._store.renew_lease(lease, ttl=lease.expires_at - lease.expires_at.replace(year=2000))
+        if isinstance(lease, Lease) and self.live(lease.thread_id) is None:
+            rows = self._backend._rows.get(lease.thread_id, []) if isinstance(lease.thread_id, str) else []
+            if any(row.write_id == options.get("write_id") for row in rows):
+                raise LeaseLostError(lease.thread_id, None, "is not held any more")
         return await self._store.save_under_lease(checkpoint, lease, **options)
 
 
@@ -350,7 +351,7 @@ class KnowsAWriteOnEveryThread(Wrapper):
 
     async def save(self, checkpoint: Checkpoint, *, write_id: bytes | None = None) -> int:
         known: dict[Any, tuple[str, int]] = vars(self._backend).setdefault("known", {})
-        if write_id in known and known[write_id][0] != getattr(checkpoint, "thread_id", None):
+        if type(write_id) is bytes and write_id in known and known[write_id][0] != getattr(checkpoint, "thread_id", None):
             return known[write_id][1]
         sequence = await self._store.save(checkpoint, write_id=write_id)
         if write_id is not None:

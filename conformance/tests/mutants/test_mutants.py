@@ -19,10 +19,11 @@ import mutants_rows
 import mutants_saves
 import mutants_stored
 import pytest
+from hypothesis import Phase
 from mutant_kit import MUTANTS, Blobs, Mutant, Wrapper
 
 from strata_conformance import OpenBackend, OpenBlobs, OpenStore, promises_of
-from strata_conformance.suite import CLASSES, BlobStoreTests
+from strata_conformance.suite import CLASSES, BlobStoreTests, _machine
 from strata_conformance.suite._backend import BackendTests
 from strata_conformance.suite._base import PortTests, SuiteTests
 from strata_core.memory import MemoryBackend
@@ -39,6 +40,8 @@ OWNERS = {promise.id: tests for tests in CLASSES for promise in promises_of(test
 BLOBS = [identity for identity, owner in OWNERS.items() if owner is BlobStoreTests]
 PORTS = [identity for identity, owner in OWNERS.items() if issubclass(owner, PortTests)]
 ROWS = [identity for identity in OWNERS if identity not in BLOBS]
+UMBRELLA = "model-1"
+"""A promise that says once more what all others do: a mutant of another one may break it."""
 EVERYTHING = "STRATA_SOAK" in os.environ
 SAMPLE = 5
 """How many promises that a mutant must keep are tried on it here; with STRATA_SOAK, all."""
@@ -54,6 +57,7 @@ def author_of(name: str, promises: Iterable[str], broken: type) -> type:
 
         @pytest.fixture
         def backend(self, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> MemoryBackend:
+            monkeypatch.setattr(_machine, "PHASES", (Phase.generate,))  # to fail is enough here
             backend = broken(clock) if issubclass(broken, MemoryBackend) else MemoryBackend(clock)
             if isinstance(backend, mutants_stored.Core):
                 monkeypatch.setattr(*backend.replaced)
@@ -138,8 +142,8 @@ def _promises_tried_on(number: int, mutant: Mutant) -> list[str]:
     broken = mutant.broken
     every = BLOBS if issubclass(broken, Blobs) else PORTS if issubclass(broken, Wrapper) else ROWS
     if EVERYTHING:
-        return every
-    others = [identity for identity in every if identity != mutant.promise and identity not in mutant.also]
+        return [identity for identity in every if identity in {mutant.promise} or identity != UMBRELLA]
+    others = [identity for identity in every if identity not in {mutant.promise, UMBRELLA, *mutant.also}]
     sample = [others[(number * SAMPLE + n) % len(others)] for n in range(min(SAMPLE, len(others)))]
     return [mutant.promise, *sorted(mutant.also)[:SAMPLE], *sample]
 
