@@ -39,21 +39,25 @@ class Closer:
         commit = Commit(
             head.thread_id, new_write_id(), head.sequence, head.write_id, free=True, lease=closing, erase=True
         )
-        outcome = await self._link.submit(commit)
-        if not isinstance(outcome, Committed):
-            return outcome.maybe_done and outcome.head is None  # gone, by the attempt whose answer was lost
-        await self._finish(head.thread_id, outcome.token)
-        return True
+        return await self._do(commit)
 
     async def take_over(self, head: Head) -> bool:
         """Finish what a killed purge, or a first save that never came to its row, left of a thread without rows."""
         if not self.can_erase(head):
             return False
-        commit = Commit(head.thread_id, new_write_id(), NOTHING, free=True, lease=self._take())
+        return await self._do(Commit(head.thread_id, new_write_id(), NOTHING, free=True, lease=self._take()))
+
+    async def _do(self, commit: Commit) -> bool:
+        if self._external is None:
+            return await self._commit_and_finish(commit)
+        # Left halfway by a cancellation, the thread would be in everybody's way until the reservation is over.
+        return await self._link.to_its_end(self._commit_and_finish(commit))
+
+    async def _commit_and_finish(self, commit: Commit) -> bool:
         outcome = await self._link.submit(commit)
         if not isinstance(outcome, Committed):
-            return False
-        await self._finish(head.thread_id, outcome.token)
+            return outcome.maybe_done and outcome.head is None  # gone, by the attempt whose answer was lost
+        await self._finish(commit.thread_id, outcome.token)
         return True
 
     async def abandon(self, thread_id: str, token: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from strata_core.capabilities import Capability
 from strata_core.errors import (
@@ -24,6 +24,8 @@ from strata_core.rows import NOTHING, Commit, Committed, Refusal, Refused, RowBa
 from strata_core.store._batcher import Batcher, attempt
 
 __all__ = ["Link", "refusal_error"]
+
+T = TypeVar("T")
 
 _logger: Final = logging.getLogger("strata_core.store")
 
@@ -58,7 +60,7 @@ class Link:
         self.reading = Gate(self, writes=False)
         self.writing = Gate(self, writes=True)
         self._batcher: Batcher | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
         if self._loop is not None:
@@ -137,9 +139,17 @@ class Link:
             except Exception as error:  # noqa: BLE001  # nobody waits for it
                 _logger.warning("cleaning up after a save failed: %s", type(error).__name__)
 
-        task = asyncio.get_running_loop().create_task(run())
+        self._start(run())
+
+    async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await work that goes on to its end when the caller is cancelled; `close` waits for it."""
+        return await asyncio.shield(self._start(work))
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def refusal_error(refused: Refused, thread_id: str) -> StrataError:
