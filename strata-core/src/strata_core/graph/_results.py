@@ -23,6 +23,8 @@ class FailureCode(StrEnum):
     """A router failed, or named a node that is none of its targets."""
     INVALID_STATE = "invalid_state"
     """A node returned a state that cannot be saved."""
+    THREAD_EXISTS = "thread_exists"
+    """Refused: `run` was to begin a new thread, and the thread has a checkpoint."""
     NOT_FOUND = "not_found"
     """Refused: the thread has no checkpoint."""
     ALREADY_RESUMED = "already_resumed"
