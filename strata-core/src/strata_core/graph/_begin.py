@@ -34,7 +34,7 @@ def own_state(plan: Plan[S], state: S, store: CheckpointStore | None) -> S:
     """
     codec = plan.codec
     if not isinstance(state, codec.cls):
-        raise InvalidInputError("state", f"must be a {codec.cls.__name__}, not {type(state).__name__}")
+        raise InvalidInputError("state", f"must be of type {codec.cls.__name__}, not {type(state).__name__}")
     try:
         state = isolate(state)
         if store is not None and plan.checkpointing is CheckpointPolicy.BOUNDARIES:

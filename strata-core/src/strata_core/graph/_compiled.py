@@ -34,8 +34,12 @@ S = TypeVar("S")
 class CompiledGraph(Generic[S]):
     """A graph that is ready to run.  Immutable, and safe to share between tasks, threads and event loops.
 
-    A graph's own trouble is a result; misuse and a store that is down raise.  Whatever runs is at least once in one
-    place only: the node that was running when its process died, or when its thread failed or was cancelled, runs again.
+    A graph's own trouble is a result; misuse and a store that is down raise.
+
+    A node that has committed never runs again.  A node that had begun and not committed runs again when its thread is
+    resumed after a failure or a cancellation: what it did to the outside world may then happen twice, unless that is
+    told its `NodeContext.idempotency_key`.  A thread whose process died stays `running` (or `resumed`): nothing goes on
+    with it by itself, and `end` is the way out.
     """
 
     __slots__ = ("_plan",)

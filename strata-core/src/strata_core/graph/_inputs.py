@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -28,7 +29,8 @@ def check_store(store: object) -> None:
         return
     if hasattr(store, "__aenter__"):
         raise InvalidInputError("store", "is not open: enter it with 'async with ... as store'")
-    raise InvalidInputError("store", f"must be a CheckpointStore, not {type(store).__name__}")
+    hint = "; open it with 'async with open_store(...) as store'" if isinstance(store, str | os.PathLike) else ""
+    raise InvalidInputError("store", f"must be a CheckpointStore, not {type(store).__name__}{hint}")
 
 
 def check_if_exists(if_exists: object) -> bool:

@@ -27,7 +27,7 @@ def dump_factory(tp: Any, converter: Converter) -> Dump:
     if kind is Kind.LEAF:
         return LEAVES[shape.type][0]
     if kind is Kind.ENUM:
-        wanted = f"a {shape.type.__qualname__}"
+        wanted = f"of type {shape.type.__qualname__}"
 
         def dump_enum(value: Any) -> Any:
             if type(value) is shape.type:
@@ -175,7 +175,7 @@ def _dump_class(shape: Shape, converter: Converter) -> Dump:
     namespace: dict[str, Any] = {f"d{index}": inner for index, inner in enumerate(inners)}
     namespace |= {
         "cls": shape.type,
-        "wanted": f"a {shape.type.__qualname__}",
+        "wanted": f"of type {shape.type.__qualname__}",
         "mismatch": mismatch,
         "Misfit": MisfitError,
         "locate": _locate,
