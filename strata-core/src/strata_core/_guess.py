@@ -8,10 +8,10 @@ __all__ = ["did_you_mean"]
 
 
 def did_you_mean(name: object, names: Iterable[object]) -> str:
-    """Return ``; did you mean 'amount'?``, or nothing when no name comes near."""
+    """Return `` (did you mean 'amount'?)``, or nothing when no name comes near."""
     if not isinstance(name, str):
         return ""
     from difflib import get_close_matches
 
     near = get_close_matches(name, [known for known in names if isinstance(known, str)], 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f" (did you mean {near[0]!r}?)" if near else ""

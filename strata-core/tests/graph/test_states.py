@@ -372,7 +372,7 @@ class TestOverrides:
             (HumanSignal.approve("j").with_override("price", True), "state.price: must be a number, not bool"),
             (
                 HumanSignal.approve("j").with_override("prize", 1.0),
-                "state.prize: is no field of Line; did you mean 'price'?",
+                "state.prize: is no field of Line (did you mean 'price'?)",
             ),
             (
                 HumanSignal.approve("j").with_override("price", Decimal(1)),

@@ -144,7 +144,7 @@ class TestResume:
     def test_an_override_with_a_typing_error_names_the_field(self, world: Any) -> None:
         result = refusal(world, keep, APPROVE.with_override("amuont", 2.0))
 
-        assert "state.amuont: is no field of Order; did you mean 'amount'?" == result.detail
+        assert "state.amuont: is no field of Order (did you mean 'amount'?)" == result.detail
 
     def test_an_override_that_is_like_no_field_gets_no_guess(self, world: Any) -> None:
         result = refusal(world, keep, APPROVE.with_override("zzz", 2.0))
@@ -156,7 +156,9 @@ class TestCompile:
     def test_an_edge_with_a_typing_error_names_the_node(self) -> None:
         graph = new(dict).add_node("Prepare", keep).add_node("Execute", keep).add_edge("Prepare", "Exceute")
 
-        with pytest.raises(GraphValidationError, match=r"names 'Exceute', which is no node; did you mean 'Execute'\?"):
+        with pytest.raises(
+            GraphValidationError, match=r"names 'Exceute', which is no node \(did you mean 'Execute'\?\)"
+        ):
             graph.compile()
 
     def test_targets_that_are_one_text_are_refused(self) -> None:
