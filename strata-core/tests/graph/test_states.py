@@ -191,7 +191,7 @@ class TestRoundTrip:
         class Special(Line):
             extra: int = 1
 
-        with pytest.raises(InvalidInputError, match=r"^state\.maybe: must be a Line, not .*Special"):
+        with pytest.raises(InvalidInputError, match=r"^state\.maybe: must be of type Line, not .*Special"):
             new_codec(Everything).dump(everything(maybe=Special(1.0)))
 
     @pytest.mark.parametrize(
@@ -487,7 +487,10 @@ class TestOverrides:
                 "state.price: must be a number, not str",
             ),
             (HumanSignal.approve("j").with_override("price", True), "state.price: must be a number, not bool"),
-            (HumanSignal.approve("j").with_override("prize", 1.0), "state.prize: is no field of Line"),
+            (
+                HumanSignal.approve("j").with_override("prize", 1.0),
+                "state.prize: is no field of Line (did you mean 'price'?)",
+            ),
             (
                 HumanSignal.approve("j").with_override("price", Decimal(1)),
                 "overrides.price: decimal.Decimal has no JSON",
