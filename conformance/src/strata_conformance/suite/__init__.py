@@ -17,6 +17,7 @@ from strata_conformance.suite._lifecycle import LifecycleTests
 from strata_conformance.suite._listing import QueryTests
 from strata_conformance.suite._log import LogTests
 from strata_conformance.suite._lost import LostCallTests
+from strata_conformance.suite._machine import ModelTests
 from strata_conformance.suite._processes import ProcessTests
 from strata_conformance.suite._records import RecordTests
 from strata_conformance.suite._repeats import RepeatTests
@@ -45,6 +46,7 @@ __all__ = [
     "LeaseTests",
     "LifecycleTests",
     "LogTests",
+    "ModelTests",
     "OffloadTests",
     "OpenBackend",
     "OpenBlobs",
@@ -80,6 +82,7 @@ CLASSES: Final = (
     LostCallTests,
     SizeTests,
     ProcessTests,
+    ModelTests,
     BlobStoreTests,
     RowPrimitiveTests,
     RuleBookTests,

@@ -18,6 +18,7 @@ from strata_conformance.suite._lifecycle import LifecycleTests
 from strata_conformance.suite._listing import QueryTests
 from strata_conformance.suite._log import LogTests
 from strata_conformance.suite._lost import LostCallTests
+from strata_conformance.suite._machine import ModelTests
 from strata_conformance.suite._processes import ProcessTests
 from strata_conformance.suite._records import RecordTests
 from strata_conformance.suite._repeats import RepeatTests
@@ -50,6 +51,7 @@ class StoreTests(
     LostCallTests,
     SizeTests,
     ProcessTests,
+    ModelTests,
 ):
     """Everything that a store must pass through its ports: define the fixture ``open_store``."""
 
