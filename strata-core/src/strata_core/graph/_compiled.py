@@ -122,6 +122,7 @@ class CompiledGraph(Generic[S]):
         run.node, run.state = plan.entry, state
 
         async def begin() -> RunResult[S] | None:
+            await stop.clear()
             try:
                 await journal.start(Position(None, plan.entry.name, state))
             except UnsavableStateError as error:

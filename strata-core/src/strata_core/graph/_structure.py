@@ -67,7 +67,7 @@ def _array(value: Any) -> list[Any]:
 
 
 def _load_enum(kind: Any) -> Load:
-    members = {(type(member.value), member.value): member for member in kind}
+    members = {(type(member.value), member.value): member for member in kind.__members__.values()}
 
     def load(value: Any, _: Any) -> Any:
         if type(value) in (str, int) and (type(value), value) in members:
