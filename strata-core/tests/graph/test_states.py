@@ -303,7 +303,7 @@ class TestEnums:
     def test_a_text_that_is_no_member_and_a_member_that_is_no_text_are_refused(self) -> None:
         cls: Any = attrs.make_class("Holder", {"text": attrs.field(type=str), "it": attrs.field(type=Text)})
 
-        with pytest.raises(InvalidInputError, match=r"^state\.it: must be a Text, not str"):
+        with pytest.raises(InvalidInputError, match=r"^state\.it: must be of type Text, not str"):
             new_codec(cls).dump(cls("x", "x"))
         with pytest.raises(InvalidInputError, match=r"^state\.text: must be a str, not .*Text"):
             new_codec(cls).dump(cls(Text.X, Text.X))
