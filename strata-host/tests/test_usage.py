@@ -56,6 +56,23 @@ class TestStorage:
         assert before == {path: path.read_bytes() for path in shelf.path.parent.iterdir()}
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_store_without_a_read_only_open_is_only_read(strata, shelf, checkpoint, command):
+    shelf.save(checkpoint("x"))
+    before = {path: path.read_bytes() for path in shelf.path.parent.iterdir()}
+    result = strata(*command, "--storage", f"writable:///{shelf.path}")
+
+    assert result.stdout
+    assert result.stderr == ""
+    assert before == {path: path.read_bytes() for path in shelf.path.parent.iterdir()}
+
+
+def test_such_a_store_is_not_created_either(strata, tmp_path):
+    strata("thread", "list", "--storage", f"writable:///{tmp_path}/mistyped.jsonl", code=2)
+
+    assert [] == list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("url", ["memory://", "memory://shared"])
 def test_a_store_in_memory_is_wrong_usage(strata, url):
     error = strata("thread", "list", "--storage", url, code=2).stderr

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
-from strata_core import CancelReason, CheckpointPolicy, FailureCode
+from strata_core import CancelReason, CheckpointPolicy, CheckpointStatus, FailureCode, ThreadState
 
 ROOT = Path(__file__).resolve().parents[3]
 CORE = ROOT / "strata-core"
@@ -48,8 +49,12 @@ def test_the_table_of_the_policies_names_every_one() -> None:
         assert re.search(rf"^\| \| .*`{policy.name}`", GUIDE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("members", [FailureCode, CancelReason, CheckpointPolicy], ids=lambda members: members.__name__)
-def test_help_shows_every_member(members: type[FailureCode | CancelReason | CheckpointPolicy]) -> None:
+@pytest.mark.parametrize(
+    "members",
+    [FailureCode, CancelReason, CheckpointPolicy, CheckpointStatus, ThreadState],
+    ids=lambda members: members.__name__,
+)
+def test_help_shows_every_member(members: type[StrEnum]) -> None:
     assert [member.name for member in members] == re.findall(r"^ +([A-Z_]+): ", members.__doc__ or "", re.MULTILINE)
 
 

@@ -228,14 +228,20 @@ class BrokenBackend(JsonLinesBackend):
         raise RuntimeError(f"no luck with {self._url} and {unquote(self._url)}")
 
 
+class WritableBackend(JsonLinesBackend):
+    """Knows no read-only open."""
+
+    capabilities = JsonLinesBackend.capabilities - {Capability.READ_ONLY}
+
+
 def _open(url: str, options: StoreOptions) -> RowBackend:
     if url.startswith("broken:"):
         return BrokenBackend(url)
-    kind = StuckBackend if url.startswith("stuck:") else JsonLinesBackend
-    return kind(database_path(url), options.clock)
+    kinds = {"stuck": StuckBackend, "writable": WritableBackend}
+    return kinds.get(url.partition(":")[0], JsonLinesBackend)(database_path(url), options.clock)
 
 
 @hookimpl
 def strata_checkpoint_store() -> StoreProvider:
-    """Serve ``jsonl:///relative.jsonl`` and ``jsonl:////absolute.jsonl``, and two schemes that do not work."""
-    return StoreProvider(name="jsonl", schemes=("jsonl", "stuck", "broken"), port_version=1, open=_open)
+    """Serve ``jsonl:///relative.jsonl`` and ``jsonl:////absolute.jsonl``, and three schemes for special cases."""
+    return StoreProvider(name="jsonl", schemes=("jsonl", "writable", "stuck", "broken"), port_version=1, open=_open)

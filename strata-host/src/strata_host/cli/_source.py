@@ -109,7 +109,7 @@ def source_options(command: Callable[Concatenate[Source, P], T]) -> Callable[...
         envvar="STRATA_STORAGE",
         show_envvar=True,
         metavar="PATH|URL",
-        help="The store: a SQLite file, or a URL such as postgresql://… or redis://…",
+        help="The store: a SQLite file, or a URL that an installed plugin serves; see 'strata plugins'.",
     )
     @click.option(
         "--blobs",
