@@ -186,6 +186,31 @@ def test_a_batch_with_two_commits_of_one_thread_is_refused_whole(tmp_path: Path)
     with_backend(tmp_path / "store.db", check)
 
 
+def test_a_save_that_changes_little_leaves_everything_else_of_every_head_as_it_is(tmp_path: Path) -> None:
+    """Whatever the thread is called: a head that is there is found by its number."""
+
+    async def check(backend: SqliteBackend) -> None:
+        more: dict[str, Any] = {"metadata": {"tenant": "acme", "tier": "gold"}, "due": EXAMPLE_TIME, "graph_id": "g"}
+        threads = ["0", "", "-1", "t"]
+        await backend.commit([save(each, lease=Take(each, 10**12), **more) for each in threads])
+        before = [await backend.read_head(each) for each in threads]
+        more["metadata"] = {"tier": "gold", "tenant": "acme"}  # the same, in another order
+        await backend.commit([save(each, **more) for each in threads])
+        await backend.commit(
+            [Commit(each, b"extended", token=at, lease=Extend(10**12)) for at, each in enumerate(threads, 1)]
+        )
+        after = [await backend.read_head(each) for each in threads]
+
+        for old, new in zip(before, after, strict=True):
+            assert old is not None
+            assert new is not None
+            assert 1 == new.sequence
+            changed = {"sequence": 1, "whole_at": 1, "write_ids": new.write_ids, "expires": new.expires, "now": new.now}
+            assert attrs.asdict(attrs.evolve(old, **changed)) == attrs.asdict(new)
+
+    with_backend(tmp_path / "store.db", check)
+
+
 class WatchedClock(FakeClock):
     """Remembers whether the writer was in a transaction when the clock was read."""
 

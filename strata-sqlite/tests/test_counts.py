@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from sqlite_support import EXAMPLE_TIME, query, save, traced, with_backend, writer_of
 
-from strata_core.rows import Commit, Drop, HeadQuery, Take
+from strata_core.rows import Commit, Committed, Drop, HeadQuery, Take
+from strata_core.testing import FakeClock
 from strata_sqlite import SqliteBackend, _files
+from strata_sqlite._commit import commit
 from strata_sqlite._connection import Connection
 from strata_sqlite._schema import VERSION
 
@@ -55,6 +57,41 @@ def test_fifty_saves_are_one_hop_one_transaction_and_seven_statements(tmp_path: 
         assert ["BEGIN", "SELECT", *["INSERT"] * 4, "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
+
+
+class Recording:
+    """A connection that remembers the values of each statement that writes."""
+
+    def __init__(self, driver: sqlite3.Connection) -> None:
+        self.driver = driver
+        self.values: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.driver, name)
+
+    def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
+        if statement.startswith("INSERT"):
+            self.values += values
+        return self.driver.execute(statement, values)
+
+
+def test_an_ordinary_save_binds_thirteen_values_none_of_which_the_driver_has_to_adapt(tmp_path: Path) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        threads = [f"t{number}" for number in range(50)]
+        take, more = Take("me", 10**9), {"metadata": {"tenant": "acme"}, "graph_id": "g"}
+        outcomes = await backend.commit([save(each, lease=take, **more) for each in threads])
+        driver = Recording(writer_of(backend))
+        tokens = [outcome.token for outcome in outcomes if isinstance(outcome, Committed)]
+        commit(
+            driver,  # type: ignore[arg-type]  # passes everything on
+            FakeClock(),
+            [save(each, token=token, **more) for each, token in zip(threads, tokens, strict=True)],
+        )
+
+        assert 13 * 50 == len(driver.values)
+        assert {int, str, bytearray} == {type(value) for value in driver.values}
+
+    with_backend(tmp_path / "store.db", check, clock=FakeClock())
 
 
 def test_a_lease_taken_with_the_first_row_costs_one_statement_more(tmp_path: Path) -> None:

@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Final
 
 from strata_core.rows import Commit, Head
-from strata_sqlite._heads import ALL, LEASE, PROGRESS, fields, metadata_from, metadata_text, put, values_list
+from strata_sqlite._heads import (
+    ALL,
+    LEASE,
+    PROGRESS,
+    fields,
+    has_metadata,
+    lease,
+    metadata_from,
+    metadata_text,
+    progress,
+    put,
+    values_list,
+)
 
 __all__ = ["Changes", "insert_rows"]
 
@@ -23,9 +35,10 @@ _SIZES: Final = (64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 Few sizes, so that few statements are kept prepared; fifty are two statements.  At 17 parameters each, the largest is
 far below SQLite's limit of 32,766.
 """
-_SLOW: Final = slice(7, 11)
-"""In a record: due, graph and metadata, which few saves change."""
-_METADATA: Final = 10
+_EXTERNAL: Final = 5
+_SLOW: Final = slice(11, 14)
+"""In a record of `JUDGED`: due and graph, which few saves change."""
+_METADATA: Final = 14
 
 
 @cache
@@ -54,9 +67,13 @@ class Changes:
     def __init__(self, token: int, last_thread: int) -> None:
         self._token = self._first_token = token
         self._last_thread = last_thread
-        self._heads: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
-        self._rows: list[tuple[Any, ...]] = []
-        self._pairs: list[tuple[str, str, int]] = []
+        # The values of a kind of statement, record after record.
+        self._new: list[Any] = []
+        self._changed: list[Any] = []
+        self._progress: list[Any] = []
+        self._leases: list[Any] = []
+        self._rows: list[Any] = []
+        self._pairs: list[Any] = []
         self._old_pairs: list[tuple[str, str, int]] = []
         self._blobs: list[tuple[int, str, bytes]] = []
         self._erased: list[int] = []
@@ -67,64 +84,64 @@ class Changes:
         self._token += 1
         return self._token
 
-    def add(self, commit: Commit, record: tuple[Any, ...] | None, known: Head | None, new: Head | None) -> None:
+    def add(self, commit: Commit, record: tuple[Any, ...] | None, new: Head | None) -> None:
         """Take down what an accepted commit does.
 
         Args:
             commit: The commit.
-            record: The thread's record of `strata_heads`; None for none.
-            known: The same as a head.
+            record: The thread's record of `JUDGED`; None for none.
             new: The head that follows; None for none.
         """
-        thread = None if record is None else int(record[0])
-        if thread is not None and (commit.erase or new is None):
-            self._erased.append(thread)
-            self._change_pairs(thread, None if record is None else record[_METADATA], None)
-        if new is None:
-            if thread is not None:
-                self._gone.append(thread)
-            return
-        stored = metadata_text(new.metadata)
-        if thread is None or record is None or known is None:
+        row = commit.row
+        if record is None:
+            if new is None:
+                return
             self._last_thread = thread = self._last_thread + 1
-            self._put_head((), thread, new, stored)
+            stored = metadata_text(new.metadata)
+            self._new += (*fields(thread, new, stored), new.thread_id)
             self._change_pairs(thread, None, stored)
-        elif commit.erase:
-            self._put_head(ALL, thread, new, stored)
-        elif commit.row is None:
-            # The judge was not given the metadata, so `new` has none; the columns of a lease leave it alone.
-            self._put_head(LEASE, thread, new, stored)
         else:
-            self._append(thread, record, known, new, stored)
-        if commit.row is not None and not commit.erase:
-            row = commit.row
-            self._rows.append(
-                (thread, new.sequence, new.whole_at, commit.write_id, row.version, row.envelope, row.body)
+            thread = record[0]
+            if commit.erase or new is None:
+                self._erased.append(thread)
+                self._change_pairs(thread, record[_METADATA], None)
+                if new is None:
+                    self._gone.append(thread)
+                    return
+                self._changed += fields(thread, new, None)
+            elif row is None:
+                self._leases += lease(thread, new)
+            elif (
+                commit.lease is None  # then the lease stays as it is
+                and (record[_EXTERNAL] or not commit.external)
+                and record[_SLOW] == (new.due, new.graph_id, new.graph_version)
+                and has_metadata(record[_METADATA], new.metadata)
+            ):
+                self._progress += progress(thread, new)
+            else:
+                stored = metadata_text(new.metadata)
+                self._changed += fields(thread, new, stored)
+                self._change_pairs(thread, record[_METADATA], stored)
+        if row is not None and not commit.erase:
+            self._rows += (
+                thread,
+                new.sequence,
+                new.whole_at,
+                bytearray(commit.write_id),
+                row.version,
+                bytearray(row.envelope),
+                bytearray(row.body),
             )
-            self._blobs += [(thread, digest, content) for digest, content in commit.blobs]
-
-    def _append(self, thread: int, record: tuple[Any, ...], known: Head, new: Head, stored: str | None) -> None:
-        same_lease = (
-            new.token == known.token
-            and new.expires == known.expires
-            and new.closing == known.closing
-            and new.external == known.external
-        )
-        if same_lease and record[_SLOW] == (new.due, new.graph_id, new.graph_version, stored):
-            self._put_head(PROGRESS, thread, new, stored)
-        else:
-            self._put_head(ALL, thread, new, stored)
-            self._change_pairs(thread, record[_METADATA], stored)
-
-    def _put_head(self, columns: tuple[str, ...], thread: int, new: Head, stored: str | None) -> None:
-        self._heads.setdefault(columns, []).append((thread, new.thread_id, *fields(new, stored)))
+            for digest, content in commit.blobs:
+                self._blobs.append((thread, digest, content))
 
     def _change_pairs(self, thread: int, before: str | None, after: str | None) -> None:
         if before == after:
             return
         old, new = metadata_from(before).items(), metadata_from(after).items()
         self._old_pairs += [(key, value, thread) for key, value in old - new]
-        self._pairs += [(key, value, thread) for key, value in new - old]
+        for key, value in new - old:
+            self._pairs += (key, value, thread)
 
     def write(self, db: sqlite3.Connection) -> None:
         """Write everything, inside the transaction that is open."""
@@ -137,26 +154,22 @@ class Changes:
         if self._gone:
             gone = (json.dumps(self._gone),)
             db.execute("DELETE FROM strata_heads WHERE thread IN (SELECT value FROM json_each(?))", gone)
-        for columns, heads in self._heads.items():
-            for part in _parts(heads):
-                db.execute(put(columns, len(part)), _flat(part))
-        for part in _parts(self._rows):
-            db.execute(insert_rows(len(part)), _flat(part))
-        for part in _parts(self._pairs):
-            db.execute(_insert_pairs(len(part)), _flat(part))
+        for columns, heads in ((ALL, self._changed), (PROGRESS, self._progress), (LEASE, self._leases)):
+            _execute(db, partial(put, columns), heads, 1 + len(columns))
+        _execute(db, partial(put, ()), self._new, 1 + len(ALL) + 1)
+        _execute(db, insert_rows, self._rows, 7)
+        _execute(db, _insert_pairs, self._pairs, 3)
         if self._blobs:
             db.executemany("INSERT OR IGNORE INTO strata_blobs(thread, digest, content) VALUES (?, ?, ?)", self._blobs)
         if self._token != self._first_token:
             db.execute("UPDATE strata_counters SET token = ?", (self._token,))
 
 
-def _parts(items: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
-    start = 0
-    while rest := len(items) - start:
+def _execute(db: sqlite3.Connection, statement: Callable[[int], str], values: list[Any], width: int) -> None:
+    """Run the statements that take `values`, `width` a record."""
+    start, end = 0, len(values)
+    while start < end:
+        rest = (end - start) // width
         size = next(size for size in _SIZES if size <= rest)
-        yield items[start : start + size]
-        start += size
-
-
-def _flat(records: Sequence[tuple[Any, ...]]) -> list[Any]:
-    return [value for record in records for value in record]
+        db.execute(statement(size), values[start : start + size * width])
+        start += size * width

@@ -13,12 +13,12 @@ from strata_core.errors import InvalidInputError
 from strata_core.rows import Commit, Committed, Head, Refused, decide
 from strata_sqlite._changes import Changes
 from strata_sqlite._errors import CommitError
-from strata_sqlite._heads import READ, head_from
+from strata_sqlite._heads import JUDGED, judged_head
 
 __all__ = ["FIND_MANY", "FIND_ONE", "commit"]
 
 _FIND: Final = (
-    f"SELECT c.token, (SELECT max(thread) FROM strata_heads), {READ} "  # noqa: S608
+    f"SELECT {JUDGED}, c.token, (SELECT max(thread) FROM strata_heads) "  # noqa: S608
     "FROM strata_counters AS c LEFT JOIN strata_heads AS h ON h.thread_id "
 )
 FIND_ONE: Final = _FIND + "= ?"
@@ -65,11 +65,11 @@ def _judge(db: sqlite3.Connection, clock: Clock, batch: Sequence[Commit]) -> tup
     outcomes: list[Committed | Refused] = []
     for item in batch:
         record = found.get(item.thread_id)
-        known: Head | None = None if record is None else head_from(record, now, metadata=False)
+        known: Head | None = None if record is None else judged_head(record, now)
         outcome = decide(item, known, now, changes.new_token)
         outcomes.append(outcome)
         if isinstance(outcome, Committed) and not outcome.repeated:
-            changes.add(item, record, known, outcome.head)
+            changes.add(item, record, outcome.head)
     return outcomes, changes
 
 
@@ -81,5 +81,5 @@ def _find(db: sqlite3.Connection, batch: Sequence[Commit]) -> tuple[int, int, di
         if len(set(thread_ids)) != len(thread_ids):
             raise InvalidInputError("batch", "has two commits of one thread")
         records = db.execute(FIND_MANY, (json.dumps(thread_ids),)).fetchall()
-    token, last_thread = records[0][:2]
-    return token, last_thread or 0, {record[3]: record[2:] for record in records if record[2] is not None}
+    token, last_thread = records[0][-2:]
+    return token, last_thread or 0, {record[1]: record for record in records}

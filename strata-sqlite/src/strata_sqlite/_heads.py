@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from strata_core.rows import Head
@@ -12,13 +12,18 @@ from strata_sqlite._schema import STATES
 
 __all__ = [
     "ALL",
+    "JUDGED",
     "LEASE",
     "PROGRESS",
     "READ",
     "fields",
+    "has_metadata",
     "head_from",
+    "judged_head",
+    "lease",
     "metadata_from",
     "metadata_text",
+    "progress",
     "put",
     "values_list",
 ]
@@ -49,7 +54,12 @@ LEASE: Final = ALL[9:]
 """What a commit without a row changes: of the indexes, only `strata_heads_by_lease` has to be written."""
 READ: Final = ", ".join(f"h.{column}" for column in ("thread", "thread_id", *ALL))
 """What `head_from` takes."""
+JUDGED: Final = ", ".join(f"h.{column}" for column in ("thread", "thread_id", *ALL[:3], *LEASE, *ALL[5:9]))
+"""What `judged_head` takes, and after it what few saves change: due, graph and metadata."""
 
+_SHORT: Final = 1_000
+"""Stored metadata up to this length is remembered as it was parsed."""
+_NO_METADATA: Final[Mapping[str, str]] = {}
 _STATE_NAMES: Final = {number: state for state, number in STATES.items()}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -64,8 +74,20 @@ def metadata_from(text: str | None) -> dict[str, str]:
     return {} if text is None else json.loads(text)
 
 
-def head_from(record: tuple[Any, ...], now: int, *, metadata: bool = True, envelope: bytes = b"") -> Head:
-    """Return the head that a record of `READ` holds; `metadata` False leaves that empty, as a judge needs none."""
+def has_metadata(text: str | None, metadata: Mapping[str, str]) -> bool:
+    """Tell whether stored metadata is this, in whatever order."""
+    if text is None or not metadata:
+        return text is None and not metadata
+    return (_parsed(text) if len(text) <= _SHORT else metadata_from(text)) == metadata
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> dict[str, str]:
+    return metadata_from(text)
+
+
+def head_from(record: tuple[Any, ...], now: int, *, envelope: bytes = b"") -> Head:
+    """Return the head that a record of `READ` holds."""
     (_, thread_id, sequence, whole_at, write_ids, state, updated, due, graph_id, graph_version, pairs) = record[:11]
     (external, token, owner, expires, lease_id, closing) = record[11:17]
     return Head(
@@ -78,7 +100,7 @@ def head_from(record: tuple[Any, ...], now: int, *, metadata: bool = True, envel
         due,
         graph_id,
         graph_version,
-        metadata_from(pairs) if metadata else {},
+        metadata_from(pairs),
         external != 0,
         token,
         owner,
@@ -90,24 +112,69 @@ def head_from(record: tuple[Any, ...], now: int, *, metadata: bool = True, envel
     )
 
 
-def fields(head: Head, metadata: str | None) -> tuple[Any, ...]:
-    """Return the values of `ALL`."""
+def judged_head(record: tuple[Any, ...], now: int) -> Head:
+    """Return what a judge needs of the head that a record of `JUDGED` holds: neither state, time nor metadata."""
+    _, thread_id, sequence, whole_at, write_ids, external, token, owner, expires, lease_id, closing = record[:11]
+    return Head(
+        thread_id,
+        sequence,
+        whole_at,
+        write_ids,
+        "",
+        0,
+        None,
+        None,
+        None,
+        _NO_METADATA,
+        external != 0,
+        token,
+        owner,
+        expires,
+        lease_id,
+        closing != 0,
+        now,
+    )
+
+
+# The driver looks for an adapter for each value that is no plain int, float, str or bytearray, which costs a thousand
+# instructions.  So what every save binds is neither bytes nor a bool nor None.
+
+
+def progress(thread: int, head: Head) -> tuple[Any, ...]:
+    """Return the thread number and the values of `PROGRESS`."""
+    state = head.state
     return (
+        thread,
         head.sequence,
         head.whole_at,
-        head.write_ids,
-        STATES.get(head.state, head.state),
+        bytearray(head.write_ids),
+        STATES.get(state, state),
         head.updated,
+    )
+
+
+def lease(thread: int, head: Head) -> tuple[Any, ...]:
+    """Return the thread number and the values of `LEASE`."""
+    return (
+        thread,
+        1 if head.external else 0,
+        head.token,
+        head.owner,
+        head.expires,
+        bytearray(head.lease_id),
+        1 if head.closing else 0,
+    )
+
+
+def fields(thread: int, head: Head, metadata: str | None) -> tuple[Any, ...]:
+    """Return the thread number and the values of `ALL`."""
+    return (
+        *progress(thread, head),
         head.due,
         head.graph_id,
         head.graph_version,
         metadata,
-        head.external,
-        head.token,
-        head.owner,
-        head.expires,
-        head.lease_id,
-        head.closing,
+        *lease(thread, head)[1:],
     )
 
 
@@ -118,13 +185,17 @@ def values_list(width: int, count: int) -> str:
 
 @cache
 def put(columns: tuple[str, ...], count: int) -> str:
-    """Return the statement that puts `count` heads: number, thread ID and `ALL` of each.
+    """Return the statement that puts `count` heads: the thread number and `columns` of each, which it takes over.
 
-    `columns` are what a head that is there takes over; with none, the heads are new.  (An upsert: with fifty heads it
-    takes half the time of ``UPDATE ... FROM``.)
+    With no columns the heads are new, and given by number, `ALL` and thread ID.  (An upsert: with fifty heads it takes
+    half the time of ``UPDATE ... FROM``.  The heads are there, so of the columns that are not given nothing is stored,
+    and any value that is not NULL will do.)
     """
-    names = ", ".join(("thread", "thread_id", *ALL))
-    statement = f"INSERT INTO strata_heads({names}) VALUES {values_list(len(ALL) + 2, count)}"  # noqa: S608
+    every = ("thread", *ALL, "thread_id")
+    given = (every[0], *columns) if columns else every
+    others = [column for column in every if column not in given]
+    values = f"({', '.join(['?'] * len(given) + ['0'] * len(others))})"
+    statement = f"INSERT INTO strata_heads({', '.join((*given, *others))}) VALUES {', '.join([values] * count)}"  # noqa: S608
     if not columns:
         return statement
     changes = ", ".join(f"{column} = excluded.{column}" for column in columns)
