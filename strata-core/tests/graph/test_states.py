@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
+import functools
 import json
 import threading
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -25,6 +26,7 @@ from strata_core.graph import (
     FailureCode,
     HumanSignal,
     Interrupted,
+    RetryPolicy,
     StateGraph,
     strict_converter,
 )
@@ -464,6 +466,53 @@ class TestCopies:
         assert "kept" == copied._cache
         assert value.items == copied.items
         assert value.items is not copied.items
+
+    def test_what_else_a_frozen_object_holds_is_no_way_around_the_copy(self) -> None:
+        @dataclasses.dataclass(frozen=True)
+        class Named:
+            name: str = "n"
+
+        value = Named()
+        object.__setattr__(value, "_extra", [1])
+        isolate(value)._extra.append(2)
+
+        assert [1] == value._extra
+
+    @pytest.mark.parametrize("make", [dataclasses.dataclass(frozen=True), attrs.frozen, attrs.frozen(slots=False)])
+    def test_what_a_failing_node_did_to_a_cached_property_is_forgotten(self, make: Any) -> None:
+        @make
+        class Cached:
+            n: int = 0
+
+            @functools.cached_property
+            def seen(self) -> list[int]:
+                return []
+
+        found = []
+
+        def node(state: Any) -> Any:
+            state.seen.append(len(found))
+            found.append(list(state.seen))
+            if len(found) < 3:
+                raise ValueError
+            return state
+
+        computed = Cached()
+        computed.seen.append(99)
+        for state in (Cached(), computed):
+            found.clear()
+            asyncio.run(new(Cached).add_node("A", node, retry=RetryPolicy(3)).compile().run("t", state))
+
+            assert [[0], [1], [2]] == found
+
+    def test_a_frozen_object_with_a_dict_and_nothing_else_in_it_is_its_own_copy(self) -> None:
+        @dataclasses.dataclass(frozen=True)
+        class Named:
+            name: str = "n"
+
+        value = Named()
+
+        assert value is isolate(value)
 
 
 def waiting(world: Any, policy: CheckpointPolicy, state_type: Any, **options: Any) -> Any:

@@ -11,6 +11,7 @@ import dataclasses
 import enum
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
+from functools import cached_property
 from types import BuiltinFunctionType, EllipsisType, FunctionType, NoneType, NotImplementedType
 from typing import Any, Final
 
@@ -132,14 +133,19 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
         names = tuple(field.name for field in dataclasses.fields(kind))
     else:
         return None
-    own = {"__weakref__", "__dict__", *names}
-    for base in kind.__mro__[:-1]:
-        slots = base.__dict__.get("__slots__", ())
-        if not own.issuperset((slots,) if isinstance(slots, str) else slots):
-            return None
+    if not _slots(kind) <= {"__weakref__", "__dict__", *names}:
+        return None
     if kind.__basicsize__ > object.__basicsize__ + 8 * (len(names) + 2) or not _is_plain_object(kind):
         return None
     return names
+
+
+def _slots(kind: type) -> set[str]:
+    found: set[str] = set()
+    for base in kind.__mro__[:-1]:
+        slots = base.__dict__.get("__slots__", ())
+        found |= {slots} if isinstance(slots, str) else set(slots)
+    return found
 
 
 def _is_plain_object(kind: type) -> bool:
@@ -153,6 +159,9 @@ def _is_plain_object(kind: type) -> bool:
 def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
     frozen = _is_frozen(kind, names)
     has_dict = bool(getattr(kind, "__dictoffset__", 0))
+    in_dict = len(set(names) - _slots(kind))
+    # Computed again when it is asked for: a node could have changed it.
+    left_out = {name for base in kind.__mro__ for name, item in vars(base).items() if isinstance(item, cached_property)}
     put = object.__setattr__
     make = object.__new__
     atoms, copiers = _ATOMS, _COPIERS
@@ -173,7 +182,8 @@ def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
         if has_dict:
             extra = vars(value)
             for name, item in extra.items():
-                put(new, name, item if name in names else isolate(item))
+                if name not in left_out:
+                    put(new, name, item if name in names else isolate(item))
             for name in names:
                 if name not in extra:
                     put(new, name, getattr(value, name))
@@ -186,7 +196,8 @@ def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
 
     def copy_frozen(value: Any) -> Any:
         changed = changes(value)
-        return rebuild(value, changed) if changed else value
+        # What else it holds may be anything.
+        return rebuild(value, changed) if changed or (has_dict and len(vars(value)) > in_dict) else value
 
     def copy_mutable(value: Any) -> Any:
         return rebuild(value, changes(value))
