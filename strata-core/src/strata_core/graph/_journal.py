@@ -6,17 +6,23 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from strata_core.errors import (
-    InvalidInputError,
-    StoreUnavailableError,
-)
+from strata_core.errors import InvalidInputError, StoreUnavailableError
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision
 
-__all__ = ["Journal", "Position", "RefusedError", "StoreJournal", "SupersededError", "UnsavableStateError", "Writing"]
+__all__ = [
+    "Journal",
+    "Position",
+    "RefusedError",
+    "StoreJournal",
+    "SupersededError",
+    "UnsavableStateError",
+    "Writing",
+    "repeat",
+]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -28,6 +34,17 @@ class Writing(Enum):
     FIRST = "first"
     STEP = "step"
     LAST = "last"
+
+
+async def repeat(write: Callable[[], Awaitable[T]], error: StoreUnavailableError) -> T:
+    """Repeat a write whose answer was lost, once: with its write ID it is done once, whatever had become of it.
+
+    Raises:
+        StoreUnavailableError: It was not written; or the answer was lost again.
+    """
+    if not error.maybe_written:
+        raise error
+    return await write()
 
 
 class UnsavableStateError(Exception):
@@ -94,9 +111,6 @@ class Journal(Generic[S]):
             SupersededError: Another writer went on with the thread.
         """
 
-    async def complete(self, at: Position[S]) -> None:
-        """Note that the run completed."""
-
     async def settle(self) -> Writing | None:
         """Finish a write that a cancellation interrupted, and tell which row that was; None when there was none.
 
@@ -122,7 +136,7 @@ class StoreJournal(Journal[S]):
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata)
         self._store = store
-        self._pending: tuple[Callable[[], Awaitable[None]], Writing] | None = None
+        self._pending: tuple[Writing, bytes, Callable[[], Awaitable[Any]]] | None = None
 
     def _checkpoint(
         self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None
@@ -147,16 +161,17 @@ class StoreJournal(Journal[S]):
             plan.identity,
         )
 
-    async def _write(self, write: Callable[[], Awaitable[None]], what: Writing) -> None:
+    def _written(self, what: Writing, write_id: bytes, answer: Any) -> None:
+        """Note what a write came to."""
+
+    async def _write(self, what: Writing, write_id: bytes, write: Callable[[], Awaitable[Any]]) -> None:
         """Do a write, and remember it until its outcome is known."""
-        self._pending = write, what
+        self._pending = what, write_id, write
         try:
             try:
-                await write()
+                answer = await write()
             except StoreUnavailableError as error:
-                if not error.maybe_written:
-                    raise
-                await write()
+                answer = await repeat(write, error)
         except asyncio.CancelledError:
             raise
         except InvalidInputError as error:
@@ -166,13 +181,14 @@ class StoreJournal(Journal[S]):
             self._pending = None
             raise
         self._pending = None
+        self._written(what, write_id, answer)
 
     async def settle(self) -> Writing | None:
         pending, self._pending = self._pending, None
         if pending is None:
             return None
-        write, what = pending
-        await write()
+        what, write_id, write = pending
+        self._written(what, write_id, await write())
         return what
 
     async def overtaken(self) -> Checkpoint | None:

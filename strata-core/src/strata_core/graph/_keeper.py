@@ -99,6 +99,10 @@ class LeaseKeeper:
             _log.warning("lease on thread %r is lost", self.lease.thread_id)
             self._on_lost()
 
+    def is_fresh(self) -> bool:
+        """Tell whether the lease is held, and need not be renewed yet."""
+        return self._clock.monotonic() < self.renew_at and not self.is_lost
+
     async def ensure(self) -> bool:
         """Tell whether the lease is still held; begin to renew it when that is due.
 

@@ -133,7 +133,7 @@ class Run(Generic[S]):
             return Interrupted(self.thread_id, node.name, at.next, state, (node.name,))
         if target is None:
             if journal.every_node:
-                await journal.complete(Position(node.name, None, state))
+                await journal.halt(CheckpointStatus.COMPLETED, Position(node.name, None, state))
             return Completed(self.thread_id, state)
         if journal.every_node:
             self._next = (target, state)

@@ -174,7 +174,7 @@ def _attrs_fields(tp: Any) -> Iterator[Field]:
     hints = _hints(tp)
     for field in attrs.fields(tp):
         _check_init(tp, field)
-        convert = field.converter
+        convert: Any = field.converter
         if isinstance(convert, attrs.Converter):
             if convert.takes_self or convert.takes_field:
                 raise UnsupportedTypeError(
