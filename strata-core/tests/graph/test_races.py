@@ -380,6 +380,143 @@ class TestLeases:
 
         asyncio.run(main())
 
+    @pytest.mark.parametrize("waited", [11, 31, 300])
+    def test_a_store_that_makes_the_acquire_wait_does_not_cost_the_lease(self, world: Any, waited: int) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                renewals = []
+
+                async def acquire(*args: Any, **kwargs: Any) -> Any:
+                    world.clock.advance(waited)  # before the store takes it, such as for a purge
+                    return await store.acquire_lease(*args, **kwargs)
+
+                async def renew(*args: Any, **kwargs: Any) -> Any:
+                    renewals.append(len(await world.rows(store, "t")))
+                    return await store.renew_lease(*args, **kwargs)
+
+                compiled = (
+                    new(Order)
+                    .add_node("A", lambda state: state)
+                    .add_node("B", lambda state: state)
+                    .add_edge("A", "B")
+                    .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+                )
+                result = await compiled.run("t", Order(), Replaced(store, acquire_lease=acquire, renew_lease=renew))
+
+                assert Completed("t", Order()) == result
+                assert [1] == renewals, "once, before the first node"
+                assert None is await store.live_lease("t")
+
+        asyncio.run(main())
+
+    def test_a_lease_that_has_run_out_when_its_acquire_is_answered_is_lost(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+
+                async def acquire(*args: Any, **kwargs: Any) -> Any:
+                    lease = await store.acquire_lease(*args, **kwargs)
+                    world.clock.advance(31)
+                    return lease
+
+                ran: list[Order] = []
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, ran.append)
+                result = await compiled.run("t", Order(), Replaced(store, acquire_lease=acquire))
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Check") == result
+                assert ["running"] == [row[0] for row in await world.rows(store, "t")]
+                assert [] == ran
+
+        asyncio.run(main())
+
+    def test_the_lease_is_counted_from_when_a_renewal_was_sent_and_not_from_its_answer(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                calls = []
+
+                async def renew(lease: Any, *, ttl: timedelta) -> Any:
+                    calls.append(world.clock.monotonic())
+                    if len(calls) > 1:
+                        await asyncio.Event().wait()  # the store hangs from now on
+                    renewed = await store.renew_lease(lease, ttl=ttl)
+                    world.clock.advance(15)  # the answer takes its time
+                    return renewed
+
+                async def wait(state: Order) -> Order:
+                    await asyncio.Event().wait()
+                    return state
+
+                async def tick() -> None:
+                    while True:
+                        for _ in range(20):
+                            await asyncio.sleep(0)
+                        world.clock.advance(1)
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
+                await compiled.run("t", Order(), store)
+                begun = world.clock.monotonic()
+                ticking = asyncio.create_task(tick())
+                result = await compiled.resume("t", HumanSignal.approve("jdoe"), Replaced(store, renew_lease=renew))
+                lost = world.clock.monotonic()
+                ticking.cancel()
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == result
+                assert (begun + 10, calls[0] + 30) == (calls[0], pytest.approx(lost, abs=1))
+
+        asyncio.run(main())
+
+    def test_a_renewal_that_failed_is_tried_again(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                calls = []
+
+                async def renew(lease: Any, *, ttl: timedelta) -> Any:
+                    calls.append(world.clock.monotonic())
+                    if len(calls) < 3:
+                        raise StoreUnavailableError("the connection broke")
+                    return await store.renew_lease(lease, ttl=ttl)
+
+                async def wait(state: Order) -> Order:
+                    for _ in range(35):
+                        world.clock.advance(1)
+                        for _ in range(20):
+                            await asyncio.sleep(0)
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
+                await compiled.run("t", Order(), store)
+                begun = world.clock.monotonic()
+                result = await compiled.resume("t", HumanSignal.approve("jdoe"), Replaced(store, renew_lease=renew))
+
+                assert Completed("t", Order()) == result
+                assert [10, 13, 16] == [call - begun for call in calls[:3]], "a twelfth of its life later"
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("ends", ["completes", "loses"])
+    def test_nothing_is_left_to_ring_when_a_run_is_over(self, world: Any, ends: str) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+
+                def node(state: Order) -> Order:
+                    if ends == "loses":
+                        world.clock.advance(31)
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, node)
+                await compiled.run("t", Order(), store)
+                await settle()
+                before = len(asyncio.all_tasks())
+                await compiled.resume("t", HumanSignal.approve("jdoe"), store)
+                await settle()
+
+                assert before == len(asyncio.all_tasks())
+
+        async def settle() -> None:
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+        asyncio.run(main())
+
     def test_a_row_by_somebody_without_the_lease_stops_the_run(self, world: Any) -> None:
         async def main() -> None:
             async with world.pair() as (one, other):

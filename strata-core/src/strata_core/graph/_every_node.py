@@ -86,6 +86,20 @@ class EveryNodeJournal(StoreJournal[S]):
             raise SupersededError from None
         except ConflictError:
             raise RefusedError from None
+        await self._begin_keeping()
+
+    async def settle(self) -> Writing | None:
+        what = await super().settle()
+        if what is Writing.FIRST:
+            await self._begin_keeping()
+        return what
+
+    async def _begin_keeping(self) -> None:
+        keeper = self._keeper
+        if keeper is not None:
+            await keeper.start()
+            if keeper.is_lost:
+                raise SupersededError
 
     def _written(self, what: Writing, write_id: bytes, answer: Any) -> None:
         if what is Writing.FIRST:

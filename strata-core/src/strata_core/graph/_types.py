@@ -175,7 +175,7 @@ def _attrs_fields(tp: Any) -> Iterator[Field]:
     for field in attrs.fields(tp):
         _check_init(tp, field)
         convert: Any = field.converter
-        if isinstance(convert, attrs.Converter):
+        if isinstance(field.converter, attrs.Converter):
             if convert.takes_self or convert.takes_field:
                 raise UnsupportedTypeError(
                     f"the converter of field {field.name!r} of {_name(tp)} takes more than the value"
