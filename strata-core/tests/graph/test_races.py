@@ -92,13 +92,14 @@ class Replaced:
 
 
 class Meeting:
-    """Lets nobody go on from a load before all have loaded."""
+    """Lets nobody go on from the first loads before all have loaded."""
 
     def __init__(self, parties: int) -> None:
         self._barrier = asyncio.Barrier(parties)
+        self._expected = parties
 
     def on(self, store: Any) -> Any:
-        barrier = self._barrier
+        meeting = self
 
         class Held:
             def __getattr__(self, name: str) -> Any:
@@ -106,7 +107,9 @@ class Meeting:
 
             async def load(self, thread_id: str) -> Any:
                 entry = await store.load(thread_id)
-                await barrier.wait()
+                meeting._expected -= 1
+                if meeting._expected >= 0:
+                    await meeting._barrier.wait()
                 return entry
 
         return Held()
@@ -158,6 +161,26 @@ def test_of_fifty_answers_that_saw_the_same_row_exactly_one_wins(world: Any, pol
             )
 
             assert {"Completed": 1, FailureCode.ALREADY_RESUMED: 49} == Counter(map(code, results))
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_an_answer_under_somebodys_lease_is_told_so_and_the_thread_still_waits(
+    world: Any, policy: CheckpointPolicy
+) -> None:
+    async def main() -> None:
+        async with world.pair() as (one, other):
+            compiled = graph(world, policy)
+            await compiled.run("t", Order(), one)
+            before = await world.log(one, "t")
+            lease = await other.acquire_lease("t", owner="operator", ttl=timedelta(seconds=30))
+            refused = await compiled.resume("t", HumanSignal.approve("jdoe"), one)
+
+            assert FailureCode.LEASE_HELD is refused.code
+            assert before == await world.log(one, "t")
+            await other.release_lease(lease)
+            assert Completed("t", Order(1)) == await compiled.resume("t", HumanSignal.approve("jdoe"), one)
 
     asyncio.run(main())
 

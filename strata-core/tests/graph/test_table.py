@@ -95,7 +95,7 @@ OUTCOMES = {
 TABLE = {
     "no thread":                              "RUN  not_found        not_found        not_found        not_found",
     "interrupted":                            "RUN  GO               GO               signal_required  END",
-    "interrupted, leased":                    "HELD already_resumed  already_resumed  signal_required  lease_held",
+    "interrupted, leased":                    "HELD lease_held       lease_held       signal_required  lease_held",
     "interrupted by a person with a timeout": "RUN  GO               GO               signal_required  END",
     "interrupted by an event":                "RUN  wrong_wait       wrong_wait       wrong_wait       END",
     "interrupted by a timer":                 "RUN  wrong_wait       wrong_wait       wrong_wait       END",

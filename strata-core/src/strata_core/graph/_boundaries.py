@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TypeVar
 
-from strata_core.errors import ConflictError
+from strata_core.errors import ConflictError, LeaseHeldError
 from strata_core.graph._journal import Position, RefusedError, StoreJournal, SupersededError, Writing
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
@@ -41,8 +41,8 @@ class BoundariesJournal(StoreJournal[S]):
             await self._write(
                 Writing.FIRST, write_id, partial(save, checkpoint, expected, unleased=True, write_id=write_id)
             )
-        except ConflictError:
-            raise RefusedError from None
+        except ConflictError as error:
+            raise RefusedError(held=isinstance(error, LeaseHeldError)) from None
 
     async def halt(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> None:
         checkpoint = self._checkpoint(status, at, extra)

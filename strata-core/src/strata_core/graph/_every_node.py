@@ -104,7 +104,7 @@ class EveryNodeJournal(StoreJournal[S]):
     def _written(self, what: Writing, write_id: bytes, answer: Any) -> None:
         if what is Writing.FIRST:
             if answer is None or answer.saved is None:
-                raise RefusedError
+                raise RefusedError(held=True)
             self._revision = Revision(answer.saved, write_id)
             self.anchor, self.step = self.carried or (write_id, 0)
             self._hold(answer)

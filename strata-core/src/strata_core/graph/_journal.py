@@ -60,7 +60,15 @@ class SupersededError(Exception):
 
 
 class RefusedError(Exception):
-    """The thread could not be taken: a live lease, or another row, was in the way."""
+    """The thread could not be taken: a live lease, or another row, was in the way.
+
+    Attributes:
+        held: Whether it was a live lease.
+    """
+
+    def __init__(self, *, held: bool = False) -> None:
+        super().__init__()
+        self.held = held
 
 
 class Position(Generic[S]):
