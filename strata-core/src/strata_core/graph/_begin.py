@@ -65,8 +65,7 @@ async def _write_first(plan: Plan[S], journal: Journal[S], store: CheckpointStor
     elif isinstance(journal, EveryNodeJournal):
         if found.node is None:
             at = Position(checkpoint.suspended_node, None, found.state)
-            await journal.take(CheckpointStatus.COMPLETED, at, revision)
-            await journal.release()
+            await journal.finish(at, revision)
             return
         visit = checkpoint.metadata.get(VISIT)
         extra = None if journal.carried is None or visit is None else {VISIT: visit}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TypeVar
 
-from strata_core.errors import ConflictError, LeaseHeldError
-from strata_core.graph._journal import Position, RefusedError, StoreJournal, SupersededError, Writing
+from strata_core.errors import ConflictError
+from strata_core.graph._journal import Position, StoreJournal, SupersededError, Writing
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, Revision
@@ -35,14 +35,7 @@ class BoundariesJournal(StoreJournal[S]):
         Raises:
             RefusedError: Another writer was first.
         """
-        write_id = os.urandom(8)
-        save = self._store.save_if_latest
-        try:
-            await self._write(
-                Writing.FIRST, write_id, partial(save, checkpoint, expected, unleased=True, write_id=write_id)
-            )
-        except ConflictError as error:
-            raise RefusedError(held=isinstance(error, LeaseHeldError)) from None
+        await self._save_free(Writing.FIRST, checkpoint, expected)
 
     async def halt(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> None:
         checkpoint = self._checkpoint(status, at, extra)

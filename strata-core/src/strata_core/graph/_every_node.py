@@ -88,6 +88,15 @@ class EveryNodeJournal(StoreJournal[S]):
             raise RefusedError from None
         await self._begin_keeping()
 
+    async def finish(self, at: Position[S], expected: Revision) -> None:
+        """Append the only row that a resume needs whose boundary is on an end of the graph: nothing runs any more.
+
+        Raises:
+            RefusedError: Another writer has the thread, or was first.
+            UnsavableStateError: The state has no JSON form.
+        """
+        await self._save_free(Writing.LAST, self._checkpoint(CheckpointStatus.COMPLETED, at), expected)
+
     async def settle(self) -> Writing | None:
         what = await super().settle()
         if what is Writing.FIRST:

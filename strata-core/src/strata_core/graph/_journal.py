@@ -6,12 +6,13 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from strata_core.errors import InvalidInputError, StoreUnavailableError
+from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, StoreUnavailableError
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
-from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision
+from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision
 
 __all__ = [
     "Journal",
@@ -168,6 +169,19 @@ class StoreJournal(Journal[S]):
             None,
             plan.identity,
         )
+
+    async def _save_free(self, what: Writing, checkpoint: Checkpoint, expected: Revision) -> None:
+        """Append a row to what nobody has gone on with, and nobody holds.
+
+        Raises:
+            RefusedError: Somebody has, or does.
+        """
+        write_id = os.urandom(8)
+        write = partial(self._store.save_if_latest, checkpoint, expected, unleased=True, write_id=write_id)
+        try:
+            await self._write(what, write_id, write)
+        except ConflictError as error:
+            raise RefusedError(held=isinstance(error, LeaseHeldError)) from None
 
     def _written(self, what: Writing, write_id: bytes, answer: Any) -> None:
         """Note what a write came to."""
