@@ -85,7 +85,7 @@ async def _last_committed(store: CheckpointStore, entry: LogEntry) -> str | None
         return None
     try:
         before = await store.load(checkpoint.thread_id, at=entry.sequence - 1)
-    except CorruptCheckpointError:
+    except (CorruptCheckpointError, SchemaVersionError):
         return None
     if before is None or before.checkpoint.status is not CheckpointStatus.RUNNING:
         return None

@@ -168,8 +168,8 @@ class EveryNodeJournal(StoreJournal[S]):
             raise SupersededError from None
 
     async def release(self) -> None:
-        """Give the lease back without a row."""
         if self._keeper is not None:
+            await self._keeper.close()
             await self._store.release_lease(self._keeper.lease)
 
     async def close(self) -> None:

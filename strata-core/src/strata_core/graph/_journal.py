@@ -135,6 +135,9 @@ class Journal(Generic[S]):
         """Return what another writer has made the thread's latest checkpoint."""
         return None
 
+    async def release(self) -> None:
+        """Let go of the thread without a row."""
+
     async def close(self) -> None:
         """Stop whatever works in the background."""
 
