@@ -88,8 +88,9 @@ class CompiledGraph(Generic[S]):
             cancellation: Stops the run from elsewhere.
 
         Returns:
-            `Completed`, `Interrupted`, `Failed` or `Cancelled`.  `LEASE_HELD` when somebody's live lease is on the
-            thread.
+            `Completed`, `Interrupted`, `Failed` or `Cancelled`.  Under `EVERY_NODE`, `LEASE_HELD` when somebody's live
+            lease is on the thread.  `BOUNDARIES` takes no lease and asks for none: its stop is appended to whatever is
+            there.
 
         Raises:
             InvalidInputError: An argument breaks a rule; nothing has run.
