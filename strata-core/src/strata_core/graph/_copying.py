@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from functools import cached_property
+from operator import is_
 from types import BuiltinFunctionType, EllipsisType, FunctionType, NoneType, NotImplementedType
 from typing import Any, Final
 
@@ -60,25 +61,31 @@ def isolate(value: Any) -> Any:
 
 def _dict(value: dict[Any, Any]) -> Any:
     atoms, copiers = _ATOMS, _COPIERS
+    if atoms.issuperset(map(type, value.values())):
+        return value.copy()
     return {
         key: item if (kind := type(item)) in atoms else (copiers.get(kind) or _learn(kind))(item)
         for key, item in value.items()
     }
 
 
-def _list(value: list[Any]) -> Any:
+def _list(value: Sequence[Any]) -> list[Any]:
     atoms, copiers = _ATOMS, _COPIERS
+    if atoms.issuperset(map(type, value)):
+        return [*value]
     return [item if (kind := type(item)) in atoms else (copiers.get(kind) or _learn(kind))(item) for item in value]
 
 
 def _tuple(value: tuple[Any, ...]) -> Any:
-    items = _list(value)  # type: ignore[arg-type]
-    return value if all(map(_same, items, value)) else tuple(items)
+    if _ATOMS.issuperset(map(type, value)):
+        return value
+    items = _list(value)
+    return value if all(map(is_, items, value)) else tuple(items)
 
 
 def _named_tuple(value: Any) -> Any:
     items = _list(value)
-    return value if all(map(_same, items, value)) else type(value)._make(items)
+    return value if all(map(is_, items, value)) else type(value)._make(items)
 
 
 def _set(value: set[Any]) -> Any:
@@ -88,10 +95,6 @@ def _set(value: set[Any]) -> Any:
 def _frozenset(value: frozenset[Any]) -> Any:
     items = [(item, isolate(item)) for item in value]
     return value if all(old is new for old, new in items) else frozenset(new for _, new in items)
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other
 
 
 def _atom(value: Any) -> Any:
@@ -164,18 +167,7 @@ def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
     left_out = {name for base in kind.__mro__ for name, item in vars(base).items() if isinstance(item, cached_property)}
     put = object.__setattr__
     make = object.__new__
-    atoms, copiers = _ATOMS, _COPIERS
-
-    def changes(value: Any) -> list[tuple[str, Any]]:
-        changed = []
-        for name in names:
-            item = getattr(value, name)
-            item_kind = type(item)
-            if item_kind not in atoms:
-                copied = (copiers.get(item_kind) or _learn(item_kind))(item)
-                if copied is not item:
-                    changed.append((name, copied))
-        return changed
+    changes = _changes_finder(kind, names)
 
     def rebuild(value: Any, changed: list[tuple[str, Any]]) -> Any:
         new: Any = make(kind)
@@ -203,6 +195,22 @@ def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
         return rebuild(value, changes(value))
 
     return copy_frozen if frozen else copy_mutable
+
+
+def _changes_finder(kind: type, names: tuple[str, ...]) -> Callable[[Any], list[tuple[str, Any]]]:
+    """Generate the function that tells which fields of an instance have to be copied, with their copies."""
+    lines = [
+        f" item = value.{name}\n"
+        " if type(item) not in atoms:\n"
+        "  copied = isolate(item)\n"
+        f"  if copied is not item: changed.append(({name!r}, copied))\n"
+        for name in names
+    ]
+    source = "def changes(value):\n changed = []\n" + "".join(lines) + " return changed\n"
+    namespace: dict[str, Any] = {"atoms": _ATOMS, "isolate": isolate}
+    exec(compile(source, f"<isolate {kind.__qualname__}>", "exec"), namespace)  # noqa: S102  # names of fields
+    changes: Callable[[Any], list[tuple[str, Any]]] = namespace["changes"]
+    return changes
 
 
 def _is_frozen(kind: type, names: tuple[str, ...]) -> bool:
