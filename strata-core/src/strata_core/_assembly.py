@@ -75,8 +75,8 @@ class Assembly:
             return
         given = _class_name(type(options))
         if wanted is None:
-            raise InvalidInputError("options", f"{name!r} stores take no options, not a {given}")
-        raise InvalidInputError("options", f"must be a {_class_name(wanted)} for {name!r} stores, not a {given}")
+            raise InvalidInputError("options", f"must be None: {name!r} stores take no options")
+        raise InvalidInputError("options", f"must be of type {_class_name(wanted)} for {name!r} stores, not {given}")
 
     async def _opened_offload(self, found: PluginSet, stack: AsyncExitStack) -> Offload | None:
         offload = self._offload

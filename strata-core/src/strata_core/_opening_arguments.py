@@ -45,7 +45,7 @@ PORT_METHODS: Final = (*STORE_METHODS, *QUERY_METHODS, *RETENTION_METHODS, "setu
 def optional_argument(value: Any, kind: type[Any], argument: str) -> Any:
     """Return an instance of `kind`, or None."""
     if value is not None and not isinstance(value, kind):
-        raise InvalidInputError(argument, f"must be a {kind.__name__} or None, not {type(value).__name__}")
+        raise InvalidInputError(argument, f"must be of type {kind.__name__}, or None, not {type(value).__name__}")
     return value
 
 

@@ -120,6 +120,20 @@ class OpenStore:
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    if not TYPE_CHECKING:  # a type checker says by itself that these are not there
+
+        def __enter__(self):
+            raise UsageError(self._not_by("with"))
+
+        def __exit__(self, *_):
+            """Never called; without it, ``with`` would not get as far as `__enter__`."""
+
+        def __await__(self):
+            raise UsageError(self._not_by("await"))
+
+    def _not_by(self, wrong: str) -> str:
+        return f"{self!r} is opened by 'async with open_store(...) as store:', not by {wrong!r}"
+
     async def __aenter__(self) -> StorePorts:
         if self._entered:
             raise UsageError(f"{self!r} was entered before: call open_store again for another store")

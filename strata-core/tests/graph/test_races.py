@@ -312,8 +312,10 @@ class TestLeases:
         async def main() -> None:
             async with world.pair() as (one, other):
                 stopped = []
+                started = asyncio.Event()
 
                 async def wait(state: Order) -> Order:
+                    started.set()
                     try:
                         await asyncio.Event().wait()
                     except asyncio.CancelledError:
@@ -324,8 +326,7 @@ class TestLeases:
                 compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
                 await compiled.run("t", Order(), one)
                 task = asyncio.create_task(compiled.resume("t", HumanSignal.approve("jdoe"), one))
-                while await other.live_lease("t") is None:
-                    await asyncio.sleep(0)
+                await started.wait()
                 world.clock.advance(timedelta(seconds=31))
                 rival = graph(world, CheckpointPolicy.EVERY_NODE)
                 assert Cancelled("t", CancelReason.ENDED, "Check") == await rival.end("t", other)
@@ -454,36 +455,38 @@ class TestLeases:
     def test_the_lease_is_counted_from_when_a_renewal_was_sent_and_not_from_its_answer(self, world: Any) -> None:
         async def main() -> None:
             async with world.open() as store:
-                calls = []
+                started, answered = asyncio.Event(), asyncio.Event()
 
                 async def renew(lease: Any, *, ttl: timedelta) -> Any:
-                    calls.append(world.clock.monotonic())
-                    if len(calls) > 1:
+                    if answered.is_set():
                         await asyncio.Event().wait()  # the store hangs from now on
                     renewed = await store.renew_lease(lease, ttl=ttl)
                     world.clock.advance(15)  # the answer takes its time
+                    answered.set()
                     return renewed
 
                 async def wait(state: Order) -> Order:
+                    started.set()
                     await asyncio.Event().wait()
                     return state
 
-                async def tick() -> None:
-                    while True:
-                        for _ in range(20):
-                            await asyncio.sleep(0)
-                        world.clock.advance(1)
+                async def pass_time(seconds: int) -> None:
+                    world.clock.advance(seconds)
+                    for _ in range(20):
+                        await asyncio.sleep(0)
 
                 compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
                 await compiled.run("t", Order(), store)
-                begun = world.clock.monotonic()
-                ticking = asyncio.create_task(tick())
-                result = await compiled.resume("t", HumanSignal.approve("jdoe"), Replaced(store, renew_lease=renew))
-                lost = world.clock.monotonic()
-                ticking.cancel()
+                slow = Replaced(store, renew_lease=renew)
+                task = asyncio.create_task(compiled.resume("t", HumanSignal.approve("jdoe"), slow))
+                await started.wait()
+                await pass_time(10)
+                await answered.wait()  # after 25 seconds, for a renewal that was sent after 10
+                await pass_time(14)
 
-                assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == result
-                assert (begun + 10, calls[0] + 30) == (calls[0], pytest.approx(lost, abs=1))
+                assert not task.done()
+                await pass_time(1)
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == await asyncio.wait_for(task, 60)
 
         asyncio.run(main())
 
@@ -491,18 +494,22 @@ class TestLeases:
         async def main() -> None:
             async with world.open() as store:
                 calls = []
+                renewed = asyncio.Event()
 
                 async def renew(lease: Any, *, ttl: timedelta) -> Any:
                     calls.append(world.clock.monotonic())
                     if len(calls) < 3:
                         raise StoreUnavailableError("the connection broke")
-                    return await store.renew_lease(lease, ttl=ttl)
+                    lease = await store.renew_lease(lease, ttl=ttl)
+                    renewed.set()
+                    return lease
 
                 async def wait(state: Order) -> Order:
-                    for _ in range(35):
+                    for _ in range(17):
                         world.clock.advance(1)
                         for _ in range(20):
                             await asyncio.sleep(0)
+                    await asyncio.wait_for(renewed.wait(), 60)
                     return state
 
                 compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
@@ -511,7 +518,7 @@ class TestLeases:
                 result = await compiled.resume("t", HumanSignal.approve("jdoe"), Replaced(store, renew_lease=renew))
 
                 assert Completed("t", Order()) == result
-                assert [10, 13, 16] == [call - begun for call in calls[:3]], "a twelfth of its life later"
+                assert [10, 13, 16] == [call - begun for call in calls], "a twelfth of its life later, to the second"
 
         asyncio.run(main())
 

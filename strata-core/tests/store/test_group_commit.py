@@ -234,7 +234,7 @@ def test_a_cancelled_save_with_deltas_lets_the_next_one_pass_and_leaves_nothing_
                 results = await asyncio.gather(*tasks, return_exceptions=True)
                 assert sum(isinstance(result, int) for result in results) >= 3
             sequences = [entry.sequence for entry in (await store.get_log("t", limit=1000)).entries]
-            return sequences == list(range(len(sequences))), store._saver._turns._turns
+            return sequences == list(range(len(sequences))), store._saver._turns._queues
 
     assert (True, {}) == asyncio.run(scenario())
 

@@ -125,10 +125,14 @@ class BlobStoreTests(SuiteTests):
             puts = [(one if n % 2 else two).put("t", digest_of(content), content) for n in range(20)]
             reads = [(two if n % 2 else one).get("t", digest_of(content)) for n in range(20)]
             mixed = await asyncio.gather(*(call for pair in zip(puts, reads, strict=True) for call in pair))
+            puts = [(one if n % 2 else two).put("t", digest_of(content), content) for n in range(20)]
+            reads = [(two if n % 2 else one).get("t", digest_of(content)) for n in range(20)]
+            again = await asyncio.gather(*(call for pair in zip(puts, reads, strict=True) for call in pair))
             await one.put("t", digest_of(content), content)
             got = await two.get("t", digest_of(content))
 
         assert {None, content} >= set(mixed[1::2])
+        assert {content} == set(again[1::2])
         assert content == got
 
     @promise("blob-5")

@@ -16,11 +16,13 @@ from strata_conformance.suite._base import OpenStore, PortTests, Store
 from strata_core.capabilities import Capability
 from strata_core.records import Lease, LogEntry
 
-__all__ = ["Ask", "CancellationTests", "cancel_everywhere"]
+__all__ = ["Ask", "CancellationTests", "cancel_at_every_turn", "cancel_everywhere"]
 
 LATER = BASE + timedelta(days=1)
 PLACES = 200
 """More places than any call waits at."""
+TURNS = 25
+"""At how many turns of the event loop a call that works in tasks of its own is cancelled."""
 moments = pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
 
 Ask = Callable[[str], Coroutine[Any, Any, Any]]
@@ -48,6 +50,25 @@ async def cancel_everywhere(prepare: Callable[[str], Awaitable[Ask]], check: Che
         if not cancelling.reached:
             return
     raise AssertionError("the call waits without end")
+
+
+async def cancel_at_every_turn(prepare: Callable[[str], Awaitable[Ask]], check: Check) -> None:
+    """Cancel a call once the event loop has turned once, twice and so on, each time on a thread of its own.
+
+    So a call is met while tasks that it waits for are anywhere on their way.  See `cancel_everywhere`.
+    """
+    for turns in range(1, TURNS):
+        thread_id = f"turn{turns}"
+        task = asyncio.create_task((await prepare(thread_id))(thread_id))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        (outcome,) = await asyncio.gather(task, return_exceptions=True)
+        came_to_its_end = not isinstance(outcome, asyncio.CancelledError)
+        assert not came_to_its_end or not isinstance(outcome, BaseException), outcome
+        await check(thread_id, came_to_its_end)
+        if came_to_its_end:
+            return
 
 
 async def _log(store: Store, thread_id: str, length: int) -> list[LogEntry]:
@@ -214,9 +235,9 @@ class CancellationTests(PortTests):
         assert 1 == sequence
 
     @promise("cancel-7")
-    @moments
+    @pytest.mark.parametrize("late", [False, True, None], ids=["early", "late", "between"])
     @pytest.mark.requires(Capability.RETENTION)
-    async def test_a_cancelled_purge_takes_threads_whole(self, open_store: OpenStore, late: bool) -> None:
+    async def test_a_cancelled_purge_takes_threads_whole(self, open_store: OpenStore, late: bool | None) -> None:
         """A purge that is cancelled at any await has taken each thread whole or not at all; another purge takes the
         rest, and each ID can start over.
         """
@@ -239,7 +260,10 @@ class CancellationTests(PortTests):
                     assert [[True, False, False], [], [True] * 3][sequence] == found
                     assert 0 == sequence or (n < 2 and not came_to_its_end)
 
-            await cancel_everywhere(prepare, check, late=late)
+            if late is None:
+                await cancel_at_every_turn(prepare, check)
+            else:
+                await cancel_everywhere(prepare, check, late=late)
 
     @promise("cancel-8")
     async def test_one_cancelled_save_leaves_those_beside_it_alone(self, open_store: OpenStore) -> None:

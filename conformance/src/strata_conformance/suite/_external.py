@@ -14,7 +14,7 @@ import pytest
 from strata_conformance._promise import promise
 from strata_conformance._samples import BASE, LONG, checkpoint, completed
 from strata_conformance.suite._base import OpenStore, PortTests
-from strata_conformance.suite._cancellation import Ask, cancel_everywhere
+from strata_conformance.suite._cancellation import Ask, cancel_at_every_turn, cancel_everywhere
 from strata_conformance.suite._histories import BIG, LyingBlobs, WaitingBlobs, history_of, race, reloads
 from strata_core.blobs import InMemoryBlobStore
 from strata_core.capabilities import Capability
@@ -157,11 +157,11 @@ class ExternalBlobTests(PortTests):
         assert lease is not None
 
     @promise("external-8")
-    @pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
+    @pytest.mark.parametrize("late", [False, True, None], ids=["early", "late", "between"])
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     @pytest.mark.requires(Capability.RETENTION)
     async def test_a_cancelled_save_with_a_blob_store_is_in_nobodys_way(
-        self, open_store: OpenStore, late: bool
+        self, open_store: OpenStore, late: bool | None
     ) -> None:
         """A save with a blob store that is cancelled at any await is done or not done; nobody waits for it, and a purge
         of the thread leaves none of its blobs.
@@ -181,18 +181,21 @@ class ExternalBlobTests(PortTests):
                     await reloads(other, [{"n": 1, "big": BIG}], thread_id)
                 assert sequence == 1 or not came_to_its_end
 
-            await cancel_everywhere(prepare, check, late=late)
+            if late is None:
+                await cancel_at_every_turn(prepare, check)
+            else:
+                await cancel_everywhere(prepare, check, late=late)
             while await store.purge(BASE + timedelta(days=1), states={ThreadState.RUNNING}):
                 pass
 
         assert [] == await blobs.left()
 
     @promise("external-9")
-    @pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
+    @pytest.mark.parametrize("late", [False, True, None], ids=["early", "late", "between"])
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     @pytest.mark.requires(Capability.RETENTION)
     async def test_a_cancelled_purge_with_a_blob_store_is_in_nobodys_way(
-        self, open_store: OpenStore, late: bool
+        self, open_store: OpenStore, late: bool | None
     ) -> None:
         """A purge with a blob store that is cancelled at any await has taken a thread whole or not at all; nobody waits
         for it, and another purge leaves no blob.
@@ -215,7 +218,10 @@ class ExternalBlobTests(PortTests):
                 assert {"n": 1, "big": BIG} == entry.checkpoint.frozen_state
                 assert sequence == 0 or (sequence == 2 and not came_to_its_end)
 
-            await cancel_everywhere(prepare, check, late=late)
+            if late is None:
+                await cancel_at_every_turn(prepare, check)
+            else:
+                await cancel_everywhere(prepare, check, late=late)
             while await store.purge(BASE + timedelta(days=1), states={ThreadState.RUNNING}):
                 pass
 

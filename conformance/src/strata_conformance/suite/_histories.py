@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+
+import attrs
 
 from strata_conformance._samples import BASE, checkpoint, spelled
 from strata_conformance.suite._base import OpenStore, Store
@@ -64,19 +67,24 @@ async def writes_and_reloads(open_store: OpenStore, seed: int, **options: Any) -
     """Save a history from handles that come and go, and reload all of it from handles of any kind."""
     history = history_of(seed, 60)
     rng = random.Random(seed)
+    offload = options.get("offload")
+    quiet = (
+        {} if offload is None or offload.blobs is None else {"offload": attrs.evolve(offload, threshold=sys.maxsize)}
+    )
     written = 0
     while written < len(history):
-        async with open_store(**options) as one, open_store(**options) as two, open_store() as plain:
+        async with open_store(**options) as one, open_store(**options) as two, open_store(**quiet) as plain:
             for status, state in history[written : written + 25]:
                 handle = rng.choice([one, one, one, one, two, plain]) if rng.random() < 0.3 else one
                 assert written == await handle.save(checkpoint(status=status, state=state))
-                latest = await rng.choice([one, two]).load("t")
+                latest = await rng.choice([one, two, plain]).load("t")
 
                 assert latest is not None
                 assert spelled(state) == spelled(latest.checkpoint.frozen_state), f"#{written}"
                 written += 1
-    async with open_store(**options) as store:
-        await reloads(store, [state for _, state in history])
+    async with open_store(**options) as store, open_store(**quiet) as plain:
+        for handle in (store, plain):
+            await reloads(handle, [state for _, state in history])
 
 
 async def race(open_store: OpenStore, offload: Offload) -> None:
@@ -110,6 +118,14 @@ async def race(open_store: OpenStore, offload: Offload) -> None:
                 await asyncio.sleep(0)
 
         await asyncio.gather(write(one, "one"), write(two, "two"), purge(one), purge(two), read(one), read(two))
+        for n in range(3):  # at rest now, with values that were there before
+            state = {"big": BIG + str(n), "n": n}
+            for thread, (writer, reader) in (("t0", (one, two)), ("t1", (two, one))):
+                sequence = await writer.save(checkpoint(thread, state=state))
+                await reader.save(checkpoint(thread, state={"n": "between"}))
+                entry = await reader.load(thread, at=sequence)
+                assert entry is not None
+                assert state == entry.checkpoint.frozen_state
         await one.purge(BASE + timedelta(days=1), states=everything)
         left = [await two.load(thread) for thread in ("t0", "t1")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 import attrs
 import pytest
@@ -66,6 +67,7 @@ class LeaseTests(PortTests):
         """A lease names the thread, the owner, a token above 0 and its expiry, one ttl from now; the thread need not
         exist, and does not by being leased.
         """
+        clock.advance(timedelta(microseconds=123_457))
         async with open_store() as store:
             lease = await _take(store, owner="worker-1")
             loaded = await store.load("t")

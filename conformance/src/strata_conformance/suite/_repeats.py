@@ -32,11 +32,13 @@ class RepeatTests(PortTests):
                 await two.save(checkpoint(state={"n": 0}), write_id=write_id),
                 await two.save(checkpoint(state={"n": "other content"}), write_id=write_id),
             ]
+            await two.save(checkpoint(state={"n": 1}))
+            got.append(await one.save(checkpoint(state={"n": 0}), write_id=write_id))
             latest = await one.load("t")
 
-        assert [0] * 4 == got
+        assert [0] * 5 == got
         assert latest is not None
-        assert (0, {"n": 0}) == (latest.sequence, latest.checkpoint.frozen_state)
+        assert (1, {"n": 1}) == (latest.sequence, latest.checkpoint.frozen_state)
 
     @promise("repeat-2")
     async def test_a_repeated_save_is_recognised_among_the_latest_eight(self, open_store: OpenStore) -> None:

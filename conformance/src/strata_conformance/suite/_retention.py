@@ -13,7 +13,7 @@ from strata_conformance.suite._base import OpenStore, PortTests, Store
 from strata_conformance.suite._time import outlive
 from strata_core.capabilities import Capability
 from strata_core.errors import UnsupportedError
-from strata_core.records import CheckpointStatus, ThreadState
+from strata_core.records import CheckpointStatus, GraphIdentity, ThreadQuery, ThreadState
 from strata_core.testing import FakeClock
 
 __all__ = ["RetentionTests"]
@@ -190,13 +190,24 @@ class RetentionTests(PortTests):
     async def test_a_purged_thread_is_not_listed(self, open_store: OpenStore) -> None:
         """A purged thread is in no listing, by whatever filter, and has no log."""
         async with open_store() as store:
-            await store.save(completed("t", metadata={"k": "v"}))
-            await store.save(completed("kept", at=LATER, metadata={"k": "v"}))
+            for thread_id, at in (("t", BASE), ("kept", LATER)):
+                graph = GraphIdentity("g", "1")
+                await store.save(completed(thread_id, at=at, metadata={"k": "v"}, graph=graph))
             await store.purge(LATER)
-            page = await store.list_threads()
+            queries = [
+                ThreadQuery(),
+                ThreadQuery(states={ThreadState.COMPLETED}),
+                ThreadQuery(metadata={"k": "v"}),
+                ThreadQuery(updated_after=BASE - SECOND),
+                ThreadQuery(updated_before=LATER + SECOND),
+                ThreadQuery(graph_id="g"),
+                ThreadQuery(graph_version="1"),
+                ThreadQuery(leased=False),
+            ]
+            pages = [await store.list_threads(query) for query in queries]
             log = await store.get_log("t")
 
-        assert ["kept"] == [thread.thread_id for thread in page.threads]
+        assert [["kept"]] * len(queries) == [[thread.thread_id for thread in page.threads] for page in pages]
         assert [] == list(log.entries)
 
     @promise("purge-9")
@@ -241,3 +252,19 @@ class RetentionTests(PortTests):
 
         assert Capability.RETENTION is caught.value.capability
         assert ["t"] == kept
+
+    @promise("expiry-1")
+    @pytest.mark.refuses(Capability.EXPIRY)
+    async def test_a_finished_thread_stays_until_it_is_purged(self, open_store: OpenStore, clock: FakeClock) -> None:
+        """A store that does not declare expiry keeps a finished thread whole, however old it is and however much time
+        passes, until a purge takes it.
+        """
+        async with open_store() as store:
+            for thread_id, at in (("old", BASE.replace(year=1970)), ("t", BASE)):
+                await store.save(checkpoint(thread_id, at=at))
+                await store.save(completed(thread_id, at=at, state={"n": 1}))
+            clock.advance(timedelta(days=36_500))
+        async with open_store() as store:
+            entries = [await store.load(thread_id, at=at) for thread_id in ("old", "t") for at in (0, None)]
+
+        assert [0, 1, 0, 1] == [None if entry is None else entry.sequence for entry in entries]

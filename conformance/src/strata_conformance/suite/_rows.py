@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from datetime import timedelta
 from typing import Any
 
 import attrs
@@ -26,6 +27,7 @@ from strata_core.rows import (
     RowBackend,
     Take,
 )
+from strata_core.testing import FakeClock
 
 __all__ = ["RowPrimitiveTests"]
 
@@ -54,6 +56,7 @@ class RowPrimitiveTests(BackendTests):
             b'{"a":1e400}',
             '{"\u00e9":"\U0001f600"}'.encode(),
             b'{"a":"\\u0000"}',
+            b' \t{"a":1}\r\n',
         ]
         bodies += [b'{"n":' + b"9" * 5000 + b"}", b'{"big":"' + b"x" * 2_000_000 + b'"}']
         ids = [os.urandom(8) for _ in bodies]
@@ -284,9 +287,9 @@ class RowPrimitiveTests(BackendTests):
         assert {} == blobs_again
 
     @promise("row-11")
-    async def test_a_closing_head_refuses_everybody_else(self, open_backend: OpenBackend) -> None:
-        """An erase that takes the lease as closing leaves a head without rows that refuses every other write, until its
-        holder drops it; what it says of external blobs stays.
+    async def test_a_closing_head_refuses_everybody_else(self, open_backend: OpenBackend, clock: FakeClock) -> None:
+        """An erase that takes the lease as closing leaves a head without rows that refuses every other write, also when
+        that lease has expired, until its holder drops it; what it says of external blobs stays.
         """
         async with opened(open_backend()) as backend:
             await append(backend, "t", external=True)
@@ -312,11 +315,24 @@ class RowPrimitiveTests(BackendTests):
             await backend.commit([Commit("t", os.urandom(8), token=taken.token, erase=True)])
             left = await backend.read_head("t")
             again = await append(backend, "t")
+            await backend.commit([Commit("t", os.urandom(8), after=0, lease=Take("purge", 1, True), erase=True)])
+            clock.advance(timedelta(seconds=1))
+            over = await backend.read_head("t")  # a microsecond has passed on a server's clock too
+            assert over is not None
+            assert not over.is_leased(over.now)
+            refused += [
+                (await backend.commit([commit]))[0]
+                for commit in (
+                    Commit("t", os.urandom(8), row=row()),
+                    Commit("t", os.urandom(8), lease=Take("o", HOUR)),
+                    Commit("t", os.urandom(8), erase=True),
+                )
+            ]
 
         assert head is not None
         assert (NOTHING, True, True, "purge") == (head.sequence, head.closing, head.external, head.owner)
         assert [] == rows
-        assert [Refusal.CLOSING] * 5 == [outcome.why for outcome in refused if isinstance(outcome, Refused)]
+        assert [Refusal.CLOSING] * 8 == [outcome.why for outcome in refused if isinstance(outcome, Refused)]
         assert isinstance(extended, Committed)
         assert left is None
         assert isinstance(again, Committed)

@@ -7,8 +7,10 @@ their base.  So a value is walked first, quickly and without paths; only a value
 from __future__ import annotations
 
 import json
+import json.encoder
 import math
 import sys
+from collections.abc import Callable
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -25,9 +27,18 @@ _WIDE: Final = 10_000
 _HIGHEST: Final = 10**MAX_DIGITS - 1
 _LOWEST: Final = -_HIGHEST
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-_encode: Final = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
-).encode
+
+
+def _make_encoder() -> Callable[[Any], str]:
+    """Return the standard library's encoder in its compact form; `json.JSONEncoder` makes a C encoder at each call."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without it
+        return json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
+    encode = make(None, None, encode_basestring, None, ":", ",", False, False, False)
+    return lambda value: "".join(encode(value, 0))
+
+
+_encode: Final = _make_encoder()
 
 quote: Final = encode_basestring
 """A str as JSON text."""

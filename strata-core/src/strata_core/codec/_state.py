@@ -137,7 +137,7 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
             source: object = item
         else:
             source = _NO_SOURCE
-        name = _member_name(key) if type(key) is str else _refuse_key(key)
+        name = _name(key)
         try:
             text = dump_json(item, nesting=MAX_NESTING - 1)
         except InvalidInputError:
@@ -211,16 +211,25 @@ def _checked(state: object) -> dict[str, object]:
     return state
 
 
-def _refuse_key(key: object) -> bytes:
-    raise InvalidInputError("state", f"key {shown(key)} is a {type(key).__name__}, not a str")
+_LONGEST_CACHED: Final = 128
+"""Characters; longer keys are rare, and a cache of them could grow large."""
 
 
-@lru_cache(maxsize=4096)
-def _member_name(key: str) -> bytes:
+def _name(key: object) -> bytes:
+    """Return a key as it stands before its value."""
+    if type(key) is not str:
+        raise InvalidInputError("state", f"key {shown(key)} is a {type(key).__name__}, not a str")
+    return _cached_name(key) if len(key) <= _LONGEST_CACHED else _new_name(key)
+
+
+def _new_name(key: str) -> bytes:
     try:
         return quote(key).encode() + b":"
     except UnicodeEncodeError:
         raise InvalidInputError("state", f"key {key!r} contains a lone surrogate") from None
+
+
+_cached_name: Final = lru_cache(maxsize=4096)(_new_name)
 
 
 def _cost(source: object) -> int:
@@ -229,7 +238,7 @@ def _cost(source: object) -> int:
 
 def _object(values: Mapping[str, Value]) -> bytes:
     members = [
-        value.member if value.member is not None else _member_name(key) + dump_json(value.source)
+        value.member if value.member is not None else _name(key) + dump_json(value.source)
         for key, value in values.items()
     ]
     return b"{%b}" % b",".join(members)
@@ -241,5 +250,5 @@ def _digests(values: Mapping[str, Value]) -> Mapping[str, Value]:
 
 def _references(values: Mapping[str, Value]) -> bytes:
     return b"{%b}" % b",".join(
-        [b'%b"%b"' % (_member_name(key), value.mark) for key, value in values.items() if value.digest is not None]
+        [b'%b"%b"' % (_name(key), value.mark) for key, value in values.items() if value.digest is not None]
     )

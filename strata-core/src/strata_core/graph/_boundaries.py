@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from strata_core.errors import ConflictError
-from strata_core.graph._journal import Position, StoreJournal, SupersededError, Writing
+from strata_core.graph._journal import Position, RefusedError, StoreJournal, SupersededError, Writing
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, Revision
@@ -22,12 +22,17 @@ class BoundariesJournal(StoreJournal[S]):
     """Writes where a run stops.
 
     The stop of a resumed thread is saved only if the row of the resume is still the latest, so that nothing ever
-    follows what another writer has written meanwhile, such as its end.
+    follows what another writer has written meanwhile, such as its end.  The stop of a run that must be the first of its
+    thread is saved only if the thread still has no row.
     """
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata, store)
         self._revision: Revision | None = None
+
+    async def start(self, at: Position[S]) -> None:
+        if self.fresh and await self.latest() is not None:
+            raise RefusedError
 
     async def stamp(self, checkpoint: Checkpoint, expected: Revision) -> None:
         """Append the copy of a checkpoint that says that a resume began from it.
@@ -40,7 +45,7 @@ class BoundariesJournal(StoreJournal[S]):
     async def halt(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> None:
         checkpoint = self._checkpoint(status, at, extra)
         write_id = os.urandom(8)
-        if self._revision is None:
+        if self._revision is None and not self.fresh:
             write = partial(self._store.save, checkpoint, write_id=write_id)
         else:
             write = partial(self._store.save_if_latest, checkpoint, self._revision, write_id=write_id)

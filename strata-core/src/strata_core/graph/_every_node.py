@@ -15,7 +15,7 @@ from strata_core.graph._keeper import LeaseKeeper
 from strata_core.graph._plan import Plan
 from strata_core.graph._results import CancelReason
 from strata_core.graph._stop import Stop
-from strata_core.ports import ANY, CheckpointStore
+from strata_core.ports import ANY, AnyRevision, CheckpointStore
 from strata_core.records import CheckpointStatus, Lease, Revision
 
 __all__ = ["EveryNodeJournal"]
@@ -49,13 +49,13 @@ class EveryNodeJournal(StoreJournal[S]):
         self._sent = 0.0
 
     async def start(self, at: Position[S]) -> None:
-        await self.take(CheckpointStatus.RUNNING, at, ANY)
+        await self.take(CheckpointStatus.RUNNING, at, None if self.fresh else ANY)
 
     async def take(
         self,
         status: CheckpointStatus,
         at: Position[S],
-        expected: Revision | Any,
+        expected: Revision | AnyRevision | None,
         extra: Mapping[str, str] | None = None,
     ) -> None:
         """Take the lease together with the first row.

@@ -246,7 +246,7 @@ def unsupported_types(tp: Any, path: str = "state") -> Iterator[tuple[str, str]]
         try:
             shape = read_shape(item)
         except UnsupportedTypeError as error:
-            yield where, f"{error}; give the graph a converter that knows it"
+            yield where, f"{error}; give StateGraph a converter that knows it: strict_converter() with hooks"
             continue
         if shape.kind in (Kind.CLASS, Kind.TYPED_DICT):
             if id(shape.type) in seen:

@@ -48,7 +48,7 @@ def dump_factory(tp: Any, converter: Converter) -> Dump:
 
 
 def _dump_enum(kind: Any) -> Dump:
-    wanted = f"a {kind.__qualname__}"
+    wanted = f"of type {kind.__qualname__}"
     values = {member.value for member in kind.__members__.values()}
 
     def dump(value: Any) -> Any:
@@ -227,7 +227,7 @@ def _dump_class(shape: Shape, converter: Converter) -> Dump:
     namespace: dict[str, Any] = {f"d{index}": inner for index, inner in enumerate(inners)}
     namespace |= {
         "cls": shape.type,
-        "wanted": f"a {shape.type.__qualname__}",
+        "wanted": f"of type {shape.type.__qualname__}",
         "mismatch": mismatch,
         "Misfit": MisfitError,
         "locate": _locate,

@@ -6,7 +6,6 @@ remembered row, by sequence *and* write ID: a purged and restarted thread can ha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from strata_core._validation import check_write_id
@@ -14,13 +13,10 @@ from strata_core.codec._state import Body, Snapshot, Value, compose_delta, compo
 from strata_core.errors import ConflictError, LeaseHeldError, LeaseLostError
 from strata_core.options import Deltas
 from strata_core.records import Checkpoint, CheckpointStatus
-from strata_core.rows import ANY, Commit, Committed, Drop, NewRow, Refusal, Refused, Take
+from strata_core.rows import ANY, Commit, Committed, Drop, NewRow, Take, new_write_id
 from strata_core.store._cache import Cache, Memory
-from strata_core.store._closing import Closer
+from strata_core.store._committing import Committer
 from strata_core.store._facts import read_facts
-from strata_core.store._link import Link, refusal_error
-from strata_core.store._patience import Patience
-from strata_core.store._pinning import RESERVED, Pinner
 from strata_core.store._positions import ANYWHERE, Position
 from strata_core.store._turns import Turns
 
@@ -31,21 +27,15 @@ class Saver:
     """Turns checkpoints into commits, for every kind of save.
 
     Args:
-        link: The opened backend.
+        committer: Gets commits done.
         deltas: Whether and how running checkpoints become deltas.
         threshold: The size from which values are offloaded; None for never.
-        pinner: Sends commits with external blobs; None when offloaded values go to the backend.
-        closer: Finishes a purge that is in the way.
     """
 
-    def __init__(
-        self, link: Link, deltas: Deltas | None, threshold: int | None, pinner: Pinner | None, closer: Closer
-    ) -> None:
-        self._link = link
+    def __init__(self, committer: Committer, deltas: Deltas | None, threshold: int | None) -> None:
+        self._committer = committer
         self._deltas = deltas
         self._threshold = threshold
-        self._pinner = pinner
-        self._closer = closer
         self._cache = Cache(deltas if deltas is not None else Deltas())
         self._remembers = deltas is not None or threshold is not None
         self._turns = Turns()
@@ -78,19 +68,22 @@ class Saver:
             ConflictError: Or one of its kinds: the commit was refused.
             InvalidInputError: The checkpoint breaks a rule.
         """
-        self._link.check_writable()
         # Everything is read here, before the first await: what the caller changes later is not what gets stored.
         thread_id, envelope, row = read_facts(checkpoint)
-        write_id = os.urandom(8) if write_id is None else check_write_id(write_id)
+        write_id = new_write_id() if write_id is None else check_write_id(write_id)
         commit = Commit(thread_id, write_id, *position, token, free, row, lease=lease)
         if not self._remembers:
             _fill(row, envelope, plain_body(checkpoint.frozen_state))
-            return await self._submit(commit)
+            return await self._committer.commit(commit)
         remembered = self._cache.get(thread_id)
         snapshot = take_snapshot(checkpoint.frozen_state, self._threshold, remembered.snapshot if remembered else None)
         # What builds on the row before has to know it, so the saves of one thread take turns.
-        async with self._turns.of(thread_id):
+        if not self._turns.take(thread_id):
+            await self._turns.wait(thread_id)
+        try:
             return await self._save_encoded(commit, envelope, snapshot, checkpoint.status is CheckpointStatus.RUNNING)
+        finally:
+            self._turns.give(thread_id)
 
     async def _save_encoded(self, asked: Commit, envelope: bytes, snapshot: Snapshot, is_running: bool) -> Committed:
         """Append by memory; if that was wrong, append whole, under the conditions that were asked for."""
@@ -101,7 +94,7 @@ class Saver:
             _fill(asked.row, envelope, body)
             commit, blobs = self._rely(asked, body, memory)
             try:
-                outcome = await self._submit(commit, blobs)
+                outcome = await self._committer.commit(commit, blobs)
             except ConflictError as error:
                 self._cache.forget(thread_id)
                 if commit is asked or isinstance(error, LeaseHeldError | LeaseLostError):
@@ -117,21 +110,6 @@ class Saver:
                 since_whole = 0 if body.is_whole or memory is None else memory.since_whole + 1
                 self._cache.keep(thread_id, outcome.sequence, asked.write_id, since_whole, snapshot)
             return outcome
-
-    async def _submit(self, commit: Commit, blobs: Mapping[str, Value] | None = None) -> Committed:
-        """Send a commit until it is done or refused for good; wait while a purge or a first save is in the way."""
-        patience: Patience | None = None
-        while True:
-            if blobs and self._pinner is not None:
-                outcome = await self._pinner.send(commit, blobs)
-            else:
-                outcome = await self._link.submit(commit)
-            if isinstance(outcome, Committed):
-                return outcome
-            if outcome.why is not Refusal.CLOSING and not _is_reserved(outcome):
-                raise refusal_error(outcome, commit.thread_id)
-            patience = patience or Patience(commit.thread_id)
-            await self._closer.make_way(outcome.head, patience)
 
     def _usable_memory(self, commit: Commit) -> Memory | None:
         memory = self._cache.get(commit.thread_id)
@@ -176,7 +154,7 @@ class Saver:
                 asked.row,
                 lease=asked.lease,
             )
-        if blobs and self._pinner is None:
+        if blobs and self._committer.keeps_blobs:
             commit.blobs = [(digest, value.blob()) for digest, value in blobs.items()]
         return commit, blobs
 
@@ -186,7 +164,3 @@ def _fill(row: NewRow | None, envelope: bytes, body: Body) -> None:
     if row is not None:
         row.version, row.whole, row.body = body.version, body.is_whole, body.text
         row.envelope = b'{"schema_version":"%b"%b' % (body.version.encode(), envelope)
-
-
-def _is_reserved(refused: Refused) -> bool:
-    return refused.why is Refusal.HELD and refused.head is not None and refused.head.owner == RESERVED

@@ -1,0 +1,284 @@
+"""Opening, closing and cancelling that go wrong, one promise each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import attrs
+from mutant_kit import Refusing, Wrapper, breaks
+
+from strata_core.capabilities import Capability
+from strata_core.errors import (
+    ReadOnlyError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreUnavailableError,
+    UsageError,
+)
+from strata_core.memory import MemoryBackend
+from strata_core.records import Checkpoint, Lease, LogEntry, ThreadPage, ThreadQuery
+from strata_core.rows import ANY, Commit, Committed, Drop, Extend, Refused, Take
+
+
+@breaks("open-1")
+class AnswersAfterItWasClosed(Wrapper):
+    """Says that nobody holds a thread, when it is closed."""
+
+    async def live_lease(self, thread_id: str) -> Lease | None:
+        try:
+            return await self._store.live_lease(thread_id)
+        except StoreClosedError:
+            if not self._was_opened:
+                raise
+            return None
+
+
+@breaks("open-2")
+class AnswersBeforeItWasOpened(Wrapper):
+    """Says that nobody holds a thread, when it is not open yet."""
+
+    async def live_lease(self, thread_id: str) -> Lease | None:
+        try:
+            return await self._store.live_lease(thread_id)
+        except StoreClosedError:
+            if self._was_opened:
+                raise
+            return None
+
+
+@breaks("open-3")
+class SwallowsWhatTheBodyRaises(Wrapper):
+    """Leaves its context as if nothing had happened."""
+
+    async def __aexit__(self, *error: object) -> bool:
+        await self._store.close()
+        return True
+
+
+@breaks("open-4")
+class ClosesTheStorageForAll(Wrapper):
+    """Lets go of what all handles share."""
+
+    async def __aenter__(self) -> Self:
+        vars(self._backend).setdefault("handles", set()).add(id(self))
+        return await super().__aenter__()
+
+    async def __aexit__(self, *error: object) -> None:
+        vars(self._backend)["handles"].clear()
+        await super().__aexit__(*error)
+
+    async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
+        entry = await self._store.load(thread_id, **options)
+        if id(self) not in vars(self._backend)["handles"]:
+            raise StoreClosedError("the connection was closed")
+        return entry
+
+
+@breaks("open-5")
+class DropsWhatIsUnderWayWhenItCloses(Wrapper):
+    """Answers a save that is under way while it closes, without making it."""
+
+    _is_closing = False
+
+    async def __aexit__(self, *error: object) -> None:
+        self._is_closing = True
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self._is_closing = False
+        await super().__aexit__(*error)
+
+    close = __aexit__
+
+    async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
+        await asyncio.sleep(0)
+        return 0 if self._is_closing else await self._store.save(checkpoint, **options)
+
+
+@breaks("open-6")
+class AnswersInAnyLoop(Wrapper):
+    """Says that nobody holds a thread, in whatever event loop."""
+
+    async def live_lease(self, thread_id: str) -> Lease | None:
+        try:
+            return await self._store.live_lease(thread_id)
+        except StoreClosedError:
+            raise
+        except UsageError:
+            return None
+
+
+@breaks("open-7")
+class DeclaresAListOfTexts(Wrapper):
+    """Declares its capabilities as a set that can be changed."""
+
+    @property
+    def capabilities(self) -> Any:
+        return set(self._store.capabilities)
+
+
+@breaks("readonly-1")
+class ReleasesWhenReadOnly(Wrapper):
+    """Finds nothing to do in a release when it was opened read-only."""
+
+    async def release_lease(self, lease: Lease) -> None:
+        try:
+            await self._store.release_lease(lease)
+        except ReadOnlyError:
+            return
+
+
+@breaks("readonly-2")
+class ReadsACopyWhenReadOnly(Wrapper):
+    """Reads what was there when it was opened read-only."""
+
+    def __init__(self, backend: MemoryBackend, **options: Any) -> None:
+        self._original = backend
+        if options.get("read_only"):
+            backend = type(backend)(backend._clock)
+        super().__init__(backend, **options)
+
+    async def __aenter__(self) -> Self:
+        if self._original is not self._backend:
+            self._backend._heads = dict(self._original._heads)
+            self._backend._rows = {thread: list(rows) for thread, rows in self._original._rows.items()}
+            self._backend._blobs = {thread: dict(blobs) for thread, blobs in self._original._blobs.items()}
+        return await super().__aenter__()
+
+
+@breaks("readonly-3")
+class OpensReadOnlyUndeclared(Refusing):
+    """Does not declare read-only opening, and opens so."""
+
+    lacking = Capability.READ_ONLY
+
+
+class _Tearing(MemoryBackend):
+    """Puts the row of certain commits, waits, and puts the head: a cancelled caller leaves one without the other."""
+
+    _tears: Callable[[Commit], bool]
+
+    async def commit(self, batch: Sequence[Commit]) -> Sequence[Committed | Refused]:
+        if not any(map(type(self)._tears, batch)):
+            return await super().commit(batch)
+        heads = {commit.thread_id: self._heads.get(commit.thread_id) for commit in batch}
+        outcomes = await super().commit(batch)
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            for thread_id, head in heads.items():
+                if head is not None:
+                    self._heads[thread_id] = head
+                else:
+                    self._heads.pop(thread_id, None)
+            raise
+        return outcomes
+
+
+@breaks("cancel-1")
+class TearsSaves(_Tearing):
+    """Leaves the row of a cancelled save without its head."""
+
+    @staticmethod
+    def _tears(commit: Commit) -> bool:
+        return commit.row is not None and commit.after == ANY and not commit.token and commit.lease is None
+
+
+@breaks("cancel-2")
+class TearsConditionalSaves(_Tearing):
+    """Leaves the row of a cancelled conditional save without its head."""
+
+    @staticmethod
+    def _tears(commit: Commit) -> bool:
+        return commit.row is not None and commit.after != ANY and not commit.token and commit.lease is None
+
+
+@breaks("cancel-3")
+class TearsReleasingSaves(_Tearing):
+    """Leaves the row of a cancelled save that releases its lease without its head."""
+
+    @staticmethod
+    def _tears(commit: Commit) -> bool:
+        return commit.row is not None and type(commit.lease) is Drop
+
+
+@breaks("cancel-4")
+class TearsTakingSaves(_Tearing):
+    """Leaves the row of a cancelled acquire without its head."""
+
+    @staticmethod
+    def _tears(commit: Commit) -> bool:
+        return commit.row is not None and type(commit.lease) is Take
+
+
+@breaks("cancel-5")
+class LosesALeaseThatIsRenewed(MemoryBackend):
+    """Takes the lease off, waits, and puts it on with its new expiry."""
+
+    async def commit(self, batch: Sequence[Commit]) -> Sequence[Committed | Refused]:
+        outcomes = await super().commit(batch)
+        for commit in batch:
+            if commit.row is None and type(commit.lease) is Extend:
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError:
+                    self._heads[commit.thread_id] = attrs.evolve(self._heads[commit.thread_id], expires=0)
+                    raise
+        return outcomes
+
+
+@breaks("cancel-6")
+class LosesItsConnectionToACancelledListing(Wrapper):
+    """Cannot list any more once a listing was cancelled."""
+
+    _is_broken = False
+
+    async def list_threads(self, query: ThreadQuery = ThreadQuery(), /) -> ThreadPage:  # noqa: B008  # frozen
+        page = await self._store.list_threads(query)
+        if self._is_broken:
+            raise StoreUnavailableError("the connection is in a failed transaction")
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._is_broken = True
+            raise
+        return page
+
+
+@breaks("cancel-7")
+class TearsErasures(_Tearing):
+    """Leaves the head of a thread whose purge was cancelled without its rows."""
+
+    @staticmethod
+    def _tears(commit: Commit) -> bool:
+        return commit.erase
+
+
+@breaks("cancel-8")
+class CancelsASharedFlush(Wrapper):
+    """Lets saves wait for one future together, and a cancelled one cancel it."""
+
+    _flush: asyncio.Future[None] | None = None
+
+    async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
+        sequence = await self._store.save(checkpoint, **options)
+        if self._flush is None or self._flush.done():
+            loop = asyncio.get_running_loop()
+            flush = self._flush = loop.create_future()
+            loop.call_soon(loop.call_soon, lambda: flush.done() or flush.set_result(None))
+        await self._flush
+        return sequence
+
+
+@breaks("cancel-9")
+class KeepsTheLockOfACancelledOpening(Wrapper):
+    """Locks the storage while it opens, and lets go of it at the end of a good opening only."""
+
+    async def __aenter__(self) -> Self:
+        if vars(self._backend).get("is_locked"):
+            raise StoreBusyError("the storage is locked")
+        self._backend.__dict__["is_locked"] = True
+        await asyncio.sleep(0)
+        self._backend.__dict__["is_locked"] = False
+        return await super().__aenter__()

@@ -1,0 +1,375 @@
+"""Saves, loads, conditions and repetitions that go wrong, one promise each."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from mutant_kit import Entries, Outcome, Suspending, Wrapper, breaks
+
+from strata_core.errors import ConflictError, LeaseLostError
+from strata_core.memory import MemoryBackend
+from strata_core.records import Checkpoint, Lease, LogEntry, Revision
+from strata_core.rows import ANY, WRITE_ID_SIZE, Commit, Committed, Head, Take
+
+
+@breaks("save-1")
+class CountsThreadsFromDifferentNumbers(Wrapper):
+    """Begins to count where another thread of the handle has begun, and one on."""
+
+    def __init__(self, backend: MemoryBackend, **options: Any) -> None:
+        super().__init__(backend, **options)
+        self._first: dict[str, int] = {}
+
+    async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
+        sequence = await self._store.save(checkpoint, **options)
+        return sequence + self._first.setdefault(checkpoint.thread_id, len(self._first))
+
+
+@breaks("save-2")
+class LetsEverySecondSaveWait(Wrapper):
+    """Sends every second save a moment later."""
+
+    def __init__(self, backend: MemoryBackend, **options: Any) -> None:
+        super().__init__(backend, **options)
+        self._turn = itertools.cycle((True, False))
+
+    async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
+        checkpoint = self.taken(checkpoint)
+        if next(self._turn):
+            await asyncio.sleep(0)
+        return await self._store.save(checkpoint, **options)
+
+
+@breaks("save-3")
+class OverwritesWhatAnotherHandleSaved(Suspending):
+    """Reads the head, waits, and writes by what it had read."""
+
+    def meanwhile(self, batch: list[Commit], before: Mapping[str, Head | None]) -> None:
+        for commit in batch:
+            if commit.row is not None and commit.after == ANY and not commit.token and commit.lease is None:
+                self.restore(commit.thread_id, before[commit.thread_id])
+
+
+@breaks("save-4")
+class GoesOnReadingWhatItHasRead(Wrapper):
+    """Answers a load from what an earlier one returned, until it saves itself."""
+
+    def __init__(self, backend: MemoryBackend, **options: Any) -> None:
+        super().__init__(backend, **options)
+        self._latest: dict[str, LogEntry] = {}
+
+    async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
+        self._latest.clear()
+        return await self._store.save(checkpoint, **options)
+
+    async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
+        if options or not isinstance(thread_id, str):
+            return await self._store.load(thread_id, **options)
+        entry = self._latest.get(thread_id) or await self._store.load(thread_id)
+        if entry is not None:
+            self._latest[thread_id] = entry
+        return entry
+
+
+@breaks("save-5")
+class ForgetsWhenTheLastHandleIsClosed(MemoryBackend):
+    """Keeps its threads as long as somebody has it open."""
+
+    _open = 0
+
+    async def open(self, **options: Any) -> None:
+        self._open += 1
+
+    async def close(self) -> None:
+        self._open -= 1
+        if self._open == 0:
+            self._heads.clear()
+            self._rows.clear()
+            self._blobs.clear()
+
+
+@breaks("save-6")
+class RewritesTheRowBeforeAtTheEnd(MemoryBackend):
+    """Lets the checkpoint before a completed one show the completed state."""
+
+    def _commit(self, commit: Commit, now: int) -> Outcome:
+        outcome = super()._commit(commit, now)
+        rows = self._rows.get(commit.thread_id, [])
+        if (
+            commit.row is not None
+            and commit.row.status == "completed"
+            and len(rows) > 1
+            and rows[-2].version == "1.7.0"
+        ):
+            rows[-2] = attrs.evolve(rows[-2], body=commit.row.body)
+        return outcome
+
+
+@breaks("save-7")
+class ReadsTheStateLate(Wrapper):
+    """Begins a save with a wait, and stores what the state has become by then."""
+
+    async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
+        await asyncio.sleep(0)
+        return await self._store.save(checkpoint, **options)
+
+
+@breaks("save-8")
+class SharesWhatItLoads(Wrapper):
+    """Returns the same objects to everybody."""
+
+    def __init__(self, backend: MemoryBackend, **options: Any) -> None:
+        super().__init__(backend, **options)
+        self._loaded: dict[tuple[str, Revision], LogEntry] = {}
+
+    async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
+        entry = await self._store.load(thread_id, **options)
+        if entry is None:
+            return None
+        return self._loaded.setdefault((thread_id, entry.revision), entry)
+
+
+@breaks("save-9")
+class SortsKeys(Entries):
+    """Returns states as a binary JSON column does, their keys sorted."""
+
+    def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
+        def ordered(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {key: ordered(value[key]) for key in sorted(value)}
+            return [ordered(item) for item in value] if isinstance(value, list) else value
+
+        return attrs.evolve(checkpoint, frozen_state=ordered(checkpoint.frozen_state))
+
+
+@breaks("load-1")
+class LoadsTheLatestInstead(Wrapper):
+    """Returns the latest checkpoint when there is none at the sequence."""
+
+    async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
+        return await self._store.load(thread_id, **options) or await self._store.load(thread_id)
+
+
+@breaks("load-2")
+class NamesTheLatestRevision(Wrapper):
+    """Names the write of the latest checkpoint, whichever was asked for."""
+
+    async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
+        entry, latest = await self._store.load(thread_id, **options), await self._store.load(thread_id)
+        if entry is None or latest is None:
+            return entry
+        return attrs.evolve(entry, revision=Revision(entry.sequence, latest.revision.write_id))
+
+
+@breaks("load-3")
+class NumbersTheWritesOfEachThread(Wrapper):
+    """Makes write IDs by counting the saves of a thread."""
+
+    async def save(self, checkpoint: Checkpoint, *, write_id: bytes | None = None) -> int:
+        if write_id is None and isinstance(checkpoint, Checkpoint) and isinstance(checkpoint.thread_id, str):
+            counts = vars(self._backend).setdefault("counts", Counter())
+            counts[checkpoint.thread_id] += 1
+            write_id = counts[checkpoint.thread_id].to_bytes(8, "big")
+        return await self._store.save(checkpoint, write_id=write_id)
+
+
+@breaks("conditional-1")
+class TakesZeroForNothing(Wrapper):
+    """Takes an expected sequence 0 for no expectation of a checkpoint."""
+
+    async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
+        expected = None if type(expected) is int and expected == 0 else expected
+        return await self._store.save_if_latest(checkpoint, expected, **options)
+
+
+@breaks("conditional-2")
+class DoesNotSayWhatIsLatest(Wrapper):
+    """Leaves the latest sequence out of a conflict."""
+
+    async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
+        try:
+            return await self._store.save_if_latest(checkpoint, expected, **options)
+        except ConflictError as error:
+            error.latest = None
+            raise
+
+
+@breaks("conditional-3")
+class MakesTheThreadItWasToContinue(Wrapper):
+    """Saves when the thread does not exist, whatever was expected."""
+
+    async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
+        try:
+            return await self._store.save_if_latest(checkpoint, expected, **options)
+        except ConflictError as error:
+            if error.latest is not None or expected is None:
+                raise
+            return await self._store.save(checkpoint)
+
+
+@breaks("conditional-4")
+class KnowsRevisionsByNumberAlone(Wrapper):
+    """Compares the sequence of an expected revision, and not its write ID."""
+
+    async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
+        head = self._backend._heads.get(checkpoint.thread_id) if isinstance(checkpoint, Checkpoint) else None
+        if head is not None and isinstance(expected, Revision) and expected.sequence == head.sequence:
+            expected = attrs.evolve(expected, write_id=head.write_ids[:WRITE_ID_SIZE])
+        return await self._store.save_if_latest(checkpoint, expected, **options)
+
+
+@breaks("conditional-5")
+class ComparesFirstAndSavesThen(Wrapper):
+    """Looks at the latest checkpoint, waits, and saves without looking again."""
+
+    async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
+        latest = await self._store.load(checkpoint.thread_id) if isinstance(checkpoint, Checkpoint) else None
+        if latest is None or expected not in (latest.sequence, latest.revision) or options:
+            return await self._store.save_if_latest(checkpoint, expected, **options)
+        checkpoint = self.taken(checkpoint)
+        await asyncio.sleep(0)
+        return await self._store.save(checkpoint)
+
+
+@breaks("conditional-6")
+class NeverMindsALease(Wrapper):
+    """Leaves out whether the thread must be free."""
+
+    async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
+        options.pop("unleased", None)
+        return await self._store.save_if_latest(checkpoint, expected, **options)
+
+
+@breaks("repeat-1")
+class AnswersARepetitionWithTheLatest(MemoryBackend):
+    """Recognises a repetition, and answers with the latest sequence instead of its own."""
+
+    def _commit(self, commit: Commit, now: int) -> Outcome:
+        outcome = super()._commit(commit, now)
+        head = self._heads.get(commit.thread_id)
+        if isinstance(outcome, Committed) and outcome.repeated and head is not None:
+            outcome.sequence = head.sequence
+        return outcome
+
+
+@breaks("repeat-2")
+class KeepsSevenWriteIds(MemoryBackend):
+    """Recognises one repetition less than it should."""
+
+    def _commit(self, commit: Commit, now: int) -> Outcome:
+        outcome = super()._commit(commit, now)
+        head = self._heads.get(commit.thread_id)
+        if head is not None:
+            head.write_ids = head.write_ids[: 7 * WRITE_ID_SIZE]
+        return outcome
+
+
+@breaks("repeat-3")
+class FindsWriteIdsAnywhere(MemoryBackend):
+    """Takes the end of one write ID and the beginning of the next for a third."""
+
+    def _commit(self, commit: Commit, now: int) -> Outcome:
+        head = self._heads.get(commit.thread_id)
+        if head is not None and commit.row is not None and (at := head.write_ids.find(commit.write_id)) > 0:
+            return Committed(head.sequence - at // 8, head.token, head.expires, True, head)
+        return super()._commit(commit, now)
+
+
+@breaks("repeat-4")
+class LooksAtTheConditionFirst(Wrapper):
+    """Refuses a conditional save that had been done, because of itself."""
+
+    async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
+        sequence = await self._store.save_if_latest(checkpoint, expected, **options)
+        wanted = expected.sequence if isinstance(expected, Revision) else -1 if expected is None else expected
+        if sequence != wanted + 1 or self._backend._heads[checkpoint.thread_id].sequence != sequence:
+            raise ConflictError(checkpoint.thread_id, sequence, "has moved on")
+        seen = vars(self._backend).setdefault("seen", set())
+        if (known := (checkpoint.thread_id, options.get("write_id"))) in seen and known[1] is not None:
+            raise ConflictError(checkpoint.thread_id, sequence, "has moved on")
+        seen.add(known)
+        return sequence
+
+
+@breaks("repeat-5")
+class LooksAtTheLeaseFirst(Wrapper):
+    """Refuses a fenced save that had been done, because its lease is gone since."""
+
+    async def save_under_lease(self, checkpoint: Checkpoint, lease: Lease, **options: Any) -> int:
+        if isinstance(lease, Lease) and self.live(lease.thread_id) is None:
+            rows = self._backend._rows.get(lease.thread_id, []) if isinstance(lease.thread_id, str) else []
+            if any(row.write_id == options.get("write_id") for row in rows):
+                raise LeaseLostError(lease.thread_id, None, "is not held any more")
+        return await self._store.save_under_lease(checkpoint, lease, **options)
+
+
+@breaks("repeat-6")
+class KeepsItsOwnHolderOut(Wrapper):
+    """Answers a repeated acquire with None: somebody holds the thread, namely the caller."""
+
+    async def acquire_lease(self, thread_id: str, **options: Any) -> Lease | None:
+        head = self.live(thread_id) if isinstance(thread_id, str) else None
+        lease = await self._store.acquire_lease(thread_id, **options)
+        return None if lease is not None and head is not None and head.token == lease.token else lease
+
+
+@breaks("repeat-7")
+class HandsOutTheLeaseOfAnother(MemoryBackend):
+    """Answers a repeated acquire with whatever lease is there."""
+
+    def _commit(self, commit: Commit, now: int) -> Outcome:
+        outcome = super()._commit(commit, now)
+        head = self._heads.get(commit.thread_id)
+        taking = isinstance(outcome, Committed) and outcome.repeated and type(commit.lease) is Take
+        if isinstance(outcome, Committed) and taking and head is not None and head.is_leased(now):
+            outcome.token, outcome.expires = head.token, head.expires
+        return outcome
+
+
+@breaks("repeat-8")
+class TakesAnotherLeaseWhenItIsRepeated(Wrapper):
+    """Takes a new lease when the one of the first attempt is over and nobody holds the thread."""
+
+    async def acquire_lease(self, thread_id: str, **options: Any) -> Lease | None:
+        try:
+            return await self._store.acquire_lease(thread_id, **options)
+        except LeaseLostError:
+            if self.live(thread_id) is not None:
+                raise
+            options = {key: options[key] for key in ("owner", "ttl")}
+            return await self._store.acquire_lease(thread_id, **options)
+
+
+@breaks("repeat-9")
+class KnowsAWriteOnEveryThread(Wrapper):
+    """Takes a write ID of another thread for a repetition."""
+
+    async def save(self, checkpoint: Checkpoint, *, write_id: bytes | None = None) -> int:
+        known: dict[Any, tuple[str, int]] = vars(self._backend).setdefault("known", {})
+        if (
+            type(write_id) is bytes
+            and write_id in known
+            and known[write_id][0] != getattr(checkpoint, "thread_id", None)
+        ):
+            return known[write_id][1]
+        sequence = await self._store.save(checkpoint, write_id=write_id)
+        if write_id is not None:
+            known[write_id] = (checkpoint.thread_id, sequence)
+        return sequence
+
+
+@breaks("model-1")
+class TakesTwoEmptyStatesForOne(Wrapper):
+    """Appends nothing when the state is empty and was empty before."""
+
+    async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
+        if isinstance(checkpoint, Checkpoint) and checkpoint.frozen_state == {}:
+            latest = await self._store.load(checkpoint.thread_id)
+            if latest is not None and latest.checkpoint.frozen_state == {}:
+                return latest.sequence
+        return await self._store.save(checkpoint, **options)
