@@ -11,13 +11,21 @@ from typing import Any
 import attrs
 import pytest
 
-from strata_core.errors import InvalidInputError, StoreUnavailableError, UsageError
+from strata_core.errors import (
+    CorruptCheckpointError,
+    InvalidInputError,
+    SchemaVersionError,
+    StoreBusyError,
+    StoreUnavailableError,
+    UsageError,
+)
 from strata_core.graph import (
     CancellationToken,
     Cancelled,
     CancelReason,
     CheckpointPolicy,
     Completed,
+    FailureCode,
     HumanSignal,
     Interrupted,
     StateGraph,
@@ -230,6 +238,21 @@ class Faulty:
         return call
 
 
+class Replaced:
+    """A store with some methods replaced."""
+
+    def __init__(self, store: Any, **methods: Any) -> None:
+        self._store = store
+        self._methods = methods
+
+    def __getattr__(self, name: str) -> Any:
+        return self._methods.get(name) or getattr(self._store, name)
+
+
+async def busy(*args: Any, **kwargs: Any) -> Any:
+    raise StoreBusyError("locked")
+
+
 class TestStoreThatIsDown:
     @BOTH
     @pytest.mark.parametrize("written", [True, False])
@@ -261,6 +284,87 @@ class TestStoreThatIsDown:
                     await waiting(policy).run("t", {"n": 1}, Faulty(store, {1: False, 2: False}))
 
                 assert None is await store.load("t")
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("release", ["works", "raises", "hangs"])
+    def test_an_error_in_the_middle_gives_the_lease_back_if_that_is_possible(
+        self, world: Any, monkeypatch: pytest.MonkeyPatch, release: str
+    ) -> None:
+        monkeypatch.setattr("strata_core.graph._run._GRACE", 0.01)
+
+        async def main() -> None:
+            async with world.open() as store:
+
+                async def give_back(lease: Any) -> None:
+                    if release == "raises":
+                        raise StoreUnavailableError("the connection broke")
+                    if release == "hangs":
+                        await asyncio.Event().wait()
+                    await store.release_lease(lease)
+
+                graph = waiting(CheckpointPolicy.EVERY_NODE, clock=world.clock)
+                broken = Replaced(store, save_under_lease=busy, release_lease=give_back)
+                with pytest.raises(StoreBusyError):
+                    await graph.run("t", {"n": 1}, broken)
+
+                assert ["running"] == [row[0] for row in await world.rows(store, "t")]
+                lease = await store.live_lease("t")
+                if release == "works":
+                    assert None is lease
+                    assert isinstance(await graph.end("t", store), Cancelled)
+                else:
+                    assert None is not lease
+
+        asyncio.run(main())
+
+    def test_a_cancelled_run_whose_checkpoint_cannot_be_saved_gives_the_lease_back(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                started = asyncio.Event()
+
+                async def node(state: Any) -> Any:
+                    started.set()
+                    await asyncio.Event().wait()
+
+                graph = (
+                    new(dict).add_node("A", node).compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+                )
+                task = asyncio.create_task(graph.run("t", {}, Replaced(store, save_under_lease=busy)))
+                await started.wait()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+
+                assert None is await store.live_lease("t")
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize(
+        "error",
+        [CorruptCheckpointError("t", 0, "malformed"), SchemaVersionError("too new", found="9.0.0", supported="1.9.0")],
+    )
+    def test_a_row_that_only_tells_people_something_may_be_unreadable(self, world: Any, error: Exception) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+
+                async def load(thread_id: str, *, at: int | None = None) -> Any:
+                    if at is not None:
+                        raise error
+                    return await store.load(thread_id)
+
+                bad = [True]
+
+                def node(state: Any) -> Any:
+                    return 1 / 0 if bad.pop() else state
+
+                graph = (
+                    new(dict).add_node("A", node).compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+                )
+                assert FailureCode.NODE_FAILED is (await graph.run("t", {}, store)).code
+                bad.append(False)
+
+                assert Completed("t", {}) == await graph.resume("t", None, Replaced(store, load=load))
 
         asyncio.run(main())
 

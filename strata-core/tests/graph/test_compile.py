@@ -226,7 +226,7 @@ class Demanding:
 
 @attrs.define
 class Looking:
-    a: int = attrs.field(converter=attrs.Converter(lambda value, self: value, takes_self=True))  # type: ignore[misc,call-overload]
+    a: int = attrs.field(converter=attrs.Converter(lambda value, self: value, takes_self=True))  # type: ignore[misc]
 
 
 @attrs.define

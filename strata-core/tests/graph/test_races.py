@@ -92,13 +92,14 @@ class Replaced:
 
 
 class Meeting:
-    """Lets nobody go on from a load before all have loaded."""
+    """Lets nobody go on from the first loads before all have loaded."""
 
     def __init__(self, parties: int) -> None:
         self._barrier = asyncio.Barrier(parties)
+        self._expected = parties
 
     def on(self, store: Any) -> Any:
-        barrier = self._barrier
+        meeting = self
 
         class Held:
             def __getattr__(self, name: str) -> Any:
@@ -106,7 +107,9 @@ class Meeting:
 
             async def load(self, thread_id: str) -> Any:
                 entry = await store.load(thread_id)
-                await barrier.wait()
+                meeting._expected -= 1
+                if meeting._expected >= 0:
+                    await meeting._barrier.wait()
                 return entry
 
         return Held()
@@ -158,6 +161,26 @@ def test_of_fifty_answers_that_saw_the_same_row_exactly_one_wins(world: Any, pol
             )
 
             assert {"Completed": 1, FailureCode.ALREADY_RESUMED: 49} == Counter(map(code, results))
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_an_answer_under_somebodys_lease_is_told_so_and_the_thread_still_waits(
+    world: Any, policy: CheckpointPolicy
+) -> None:
+    async def main() -> None:
+        async with world.pair() as (one, other):
+            compiled = graph(world, policy)
+            await compiled.run("t", Order(), one)
+            before = await world.log(one, "t")
+            lease = await other.acquire_lease("t", owner="operator", ttl=timedelta(seconds=30))
+            refused = await compiled.resume("t", HumanSignal.approve("jdoe"), one)
+
+            assert FailureCode.LEASE_HELD is refused.code
+            assert before == await world.log(one, "t")
+            await other.release_lease(lease)
+            assert Completed("t", Order(1)) == await compiled.resume("t", HumanSignal.approve("jdoe"), one)
 
     asyncio.run(main())
 
@@ -289,8 +312,10 @@ class TestLeases:
         async def main() -> None:
             async with world.pair() as (one, other):
                 stopped = []
+                started = asyncio.Event()
 
                 async def wait(state: Order) -> Order:
+                    started.set()
                     try:
                         await asyncio.Event().wait()
                     except asyncio.CancelledError:
@@ -301,8 +326,7 @@ class TestLeases:
                 compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
                 await compiled.run("t", Order(), one)
                 task = asyncio.create_task(compiled.resume("t", HumanSignal.approve("jdoe"), one))
-                while await other.live_lease("t") is None:
-                    await asyncio.sleep(0)
+                await started.wait()
                 world.clock.advance(timedelta(seconds=31))
                 rival = graph(world, CheckpointPolicy.EVERY_NODE)
                 assert Cancelled("t", CancelReason.ENDED, "Check") == await rival.end("t", other)
@@ -377,6 +401,149 @@ class TestLeases:
                 assert Completed("t", Order()) == result
                 assert "lost" not in caplog.text
                 assert "not renewed" not in caplog.text
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("waited", [11, 31, 300])
+    def test_a_store_that_makes_the_acquire_wait_does_not_cost_the_lease(self, world: Any, waited: int) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                renewals = []
+
+                async def acquire(*args: Any, **kwargs: Any) -> Any:
+                    world.clock.advance(waited)  # before the store takes it, such as for a purge
+                    return await store.acquire_lease(*args, **kwargs)
+
+                async def renew(*args: Any, **kwargs: Any) -> Any:
+                    renewals.append(len(await world.rows(store, "t")))
+                    return await store.renew_lease(*args, **kwargs)
+
+                compiled = (
+                    new(Order)
+                    .add_node("A", lambda state: state)
+                    .add_node("B", lambda state: state)
+                    .add_edge("A", "B")
+                    .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+                )
+                result = await compiled.run("t", Order(), Replaced(store, acquire_lease=acquire, renew_lease=renew))
+
+                assert Completed("t", Order()) == result
+                assert [1] == renewals, "once, before the first node"
+                assert None is await store.live_lease("t")
+
+        asyncio.run(main())
+
+    def test_a_lease_that_has_run_out_when_its_acquire_is_answered_is_lost(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+
+                async def acquire(*args: Any, **kwargs: Any) -> Any:
+                    lease = await store.acquire_lease(*args, **kwargs)
+                    world.clock.advance(31)
+                    return lease
+
+                ran: list[Order] = []
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, ran.append)
+                result = await compiled.run("t", Order(), Replaced(store, acquire_lease=acquire))
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Check") == result
+                assert ["running"] == [row[0] for row in await world.rows(store, "t")]
+                assert [] == ran
+
+        asyncio.run(main())
+
+    def test_the_lease_is_counted_from_when_a_renewal_was_sent_and_not_from_its_answer(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                started, answered = asyncio.Event(), asyncio.Event()
+
+                async def renew(lease: Any, *, ttl: timedelta) -> Any:
+                    if answered.is_set():
+                        await asyncio.Event().wait()  # the store hangs from now on
+                    renewed = await store.renew_lease(lease, ttl=ttl)
+                    world.clock.advance(15)  # the answer takes its time
+                    answered.set()
+                    return renewed
+
+                async def wait(state: Order) -> Order:
+                    started.set()
+                    await asyncio.Event().wait()
+                    return state
+
+                async def pass_time(seconds: int) -> None:
+                    world.clock.advance(seconds)
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
+                await compiled.run("t", Order(), store)
+                slow = Replaced(store, renew_lease=renew)
+                task = asyncio.create_task(compiled.resume("t", HumanSignal.approve("jdoe"), slow))
+                await started.wait()
+                await pass_time(10)
+                await answered.wait()  # after 25 seconds, for a renewal that was sent after 10
+                await pass_time(14)
+
+                assert not task.done()
+                await pass_time(1)
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Pay") == await asyncio.wait_for(task, 60)
+
+        asyncio.run(main())
+
+    def test_a_renewal_that_failed_is_tried_again(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                calls = []
+                renewed = asyncio.Event()
+
+                async def renew(lease: Any, *, ttl: timedelta) -> Any:
+                    calls.append(world.clock.monotonic())
+                    if len(calls) < 3:
+                        raise StoreUnavailableError("the connection broke")
+                    lease = await store.renew_lease(lease, ttl=ttl)
+                    renewed.set()
+                    return lease
+
+                async def wait(state: Order) -> Order:
+                    for _ in range(17):
+                        world.clock.advance(1)
+                        for _ in range(20):
+                            await asyncio.sleep(0)
+                    await asyncio.wait_for(renewed.wait(), 60)
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, wait)
+                await compiled.run("t", Order(), store)
+                begun = world.clock.monotonic()
+                result = await compiled.resume("t", HumanSignal.approve("jdoe"), Replaced(store, renew_lease=renew))
+
+                assert Completed("t", Order()) == result
+                assert [10, 13, 16] == [call - begun for call in calls], "a twelfth of its life later, to the second"
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("ends", ["completes", "loses"])
+    def test_nothing_is_left_to_ring_when_a_run_is_over(self, world: Any, ends: str) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+
+                def node(state: Order) -> Order:
+                    if ends == "loses":
+                        world.clock.advance(31)
+                    return state
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE, node)
+                await compiled.run("t", Order(), store)
+                await settle()
+                before = len(asyncio.all_tasks())
+                await compiled.resume("t", HumanSignal.approve("jdoe"), store)
+                await settle()
+
+                assert before == len(asyncio.all_tasks())
+
+        async def settle() -> None:
+            for _ in range(5):
+                await asyncio.sleep(0)
 
         asyncio.run(main())
 

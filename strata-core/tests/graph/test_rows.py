@@ -237,6 +237,41 @@ def test_ending_a_waiting_thread_keeps_its_state_and_says_who_and_why(world: Any
 
 
 @BOTH
+def test_answering_a_boundary_on_an_end_of_the_graph_is_one_write(world: Any, policy: CheckpointPolicy) -> None:
+    """A second one could fail after the thread had completed."""
+
+    class Counting:
+        def __init__(self, store: Any) -> None:
+            self._store = store
+            self.calls: list[str] = []
+
+        def __getattr__(self, name: str) -> Any:
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                self.calls.append(name)
+                return await getattr(self._store, name)(*args, **kwargs)
+
+            return call
+
+    async def main() -> None:
+        async with world.open() as store:
+            compiled = (
+                StateGraph(dict)
+                .add_node("A", lambda state: state)
+                .add_interrupt_boundary("A")
+                .compile(checkpointing=policy, clock=world.clock)
+            )
+            await compiled.run("t", {}, store)
+            counting: Any = Counting(store)
+            result = await compiled.resume("t", HumanSignal.approve("jdoe"), counting)
+
+            assert Completed("t", {}) == result
+            assert ["load", "save_if_latest"] == counting.calls
+            assert None is await store.live_lease("t")
+
+    asyncio.run(main())
+
+
+@BOTH
 def test_a_boundary_on_an_end_of_the_graph_completes_when_it_is_answered(world: Any, policy: CheckpointPolicy) -> None:
     async def main() -> None:
         async with world.open() as store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
+import functools
 import json
 import threading
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -25,6 +26,7 @@ from strata_core.graph import (
     FailureCode,
     HumanSignal,
     Interrupted,
+    RetryPolicy,
     StateGraph,
     strict_converter,
 )
@@ -280,20 +282,21 @@ class Number(int, enum.Enum):
 class TestEnums:
     @pytest.mark.parametrize("kind", [Plain, Text, Mixed, Number, Level])
     @pytest.mark.parametrize(
-        "within",
+        ("declared", "wrap"),
         [
-            lambda kind, member: (kind, member),
-            lambda kind, member: (kind | None, member),
-            lambda kind, member: (list[kind], [member]),
-            lambda kind, member: (dict[str, kind], {"k": member}),
-            lambda kind, member: (tuple[kind, ...], (member,)),
-            lambda kind, member: (tuple[int, kind], (1, member)),
+            ("kind", lambda member: member),
+            ("kind | None", lambda member: member),
+            ("list[kind]", lambda member: [member]),
+            ("dict[str, kind]", lambda member: {"k": member}),
+            ("tuple[kind, ...]", lambda member: (member,)),
+            ("tuple[int, kind]", lambda member: (1, member)),
         ],
-        ids=["alone", "optional", "list", "dict", "tuple", "pair"],
     )
-    def test_every_kind_of_enum_reads_back_as_itself_wherever_it_stands(self, kind: Any, within: Any) -> None:
-        declared, value = within(kind, next(iter(kind)))
-        cls: Any = attrs.make_class("Holder", {"it": attrs.field(type=declared)})
+    def test_every_kind_of_enum_reads_back_as_itself_wherever_it_stands(
+        self, kind: Any, declared: str, wrap: Any
+    ) -> None:
+        value = wrap(next(iter(kind)))
+        cls: Any = attrs.make_class("Holder", {"it": attrs.field(type=eval(declared, {"kind": kind}))})
         codec = new_codec(cls)
         content = codec.dump(cls(value))
         again = codec.load(json.loads(json.dumps(content)))
@@ -350,14 +353,17 @@ class TestFieldConverters:
     """A constructor runs them again at every resume."""
 
     def test_one_that_keeps_its_own_results_is_fine(self) -> None:
-        @attrs.define
-        class Tags:
-            tags: tuple[str, ...] = attrs.field(converter=tuple)
-            name: str = attrs.field(default=" a ", converter=attrs.converters.optional(str.strip))
+        cls: Any = attrs.make_class(
+            "Tags",
+            {
+                "tags": attrs.field(type=tuple[str, ...], converter=tuple),
+                "name": attrs.field(type=str, default=" a ", converter=attrs.converters.optional(str.strip)),
+            },
+        )
+        codec = new_codec(cls)
 
-        codec: Any = new_codec(Tags)
-        assert {"tags": ["a", "b"], "name": "a"} == codec.dump(Tags(["a", "b"]))
-        assert Tags(("a", "b")) == codec.load(codec.dump(Tags(["a", "b"])))
+        assert {"tags": ["a", "b"], "name": "a"} == codec.dump(cls(["a", "b"]))
+        assert cls(("a", "b")) == codec.load(codec.dump(cls(["a", "b"])))
 
     @pytest.mark.parametrize(
         ("convert", "problem"),
@@ -366,15 +372,12 @@ class TestFieldConverters:
     def test_one_that_would_change_the_state_at_every_resume_is_refused_when_it_is_saved(
         self, convert: Any, problem: str
     ) -> None:
-        @attrs.define
-        class Converted:
-            n: int = attrs.field(converter=convert, on_setattr=attrs.setters.NO_OP)
-
-        state = object.__new__(Converted)
+        cls: Any = attrs.make_class("Drifting", {"n": attrs.field(type=int, converter=convert)})
+        state = object.__new__(cls)
         state.n = 1
 
         with pytest.raises(InvalidInputError, match=rf"^state\.n: its converter {problem}"):
-            new_codec(Converted).dump(state)
+            new_codec(cls).dump(state)
 
 
 class TestConverters:
@@ -464,6 +467,53 @@ class TestCopies:
         assert "kept" == copied._cache
         assert value.items == copied.items
         assert value.items is not copied.items
+
+    def test_what_else_a_frozen_object_holds_is_no_way_around_the_copy(self) -> None:
+        @dataclasses.dataclass(frozen=True)
+        class Named:
+            name: str = "n"
+
+        value: Any = Named()
+        object.__setattr__(value, "_extra", [1])
+        isolate(value)._extra.append(2)
+
+        assert [1] == value._extra
+
+    @pytest.mark.parametrize("make", [dataclasses.dataclass(frozen=True), attrs.frozen, attrs.frozen(slots=False)])
+    def test_what_a_failing_node_did_to_a_cached_property_is_forgotten(self, make: Any) -> None:
+        @make
+        class Cached:
+            n: int = 0
+
+            @functools.cached_property
+            def seen(self) -> list[int]:
+                return []
+
+        found: list[list[int]] = []
+
+        def node(state: Any) -> Any:
+            state.seen.append(len(found))
+            found.append(list(state.seen))
+            if len(found) < 3:
+                raise ValueError
+            return state
+
+        computed = Cached()
+        computed.seen.append(99)
+        for state in (Cached(), computed):
+            found.clear()
+            asyncio.run(new(Cached).add_node("A", node, retry=RetryPolicy(3)).compile().run("t", state))
+
+            assert [[0], [1], [2]] == found
+
+    def test_a_frozen_object_with_a_dict_and_nothing_else_in_it_is_its_own_copy(self) -> None:
+        @dataclasses.dataclass(frozen=True)
+        class Named:
+            name: str = "n"
+
+        value = Named()
+
+        assert value is isolate(value)
 
 
 def waiting(world: Any, policy: CheckpointPolicy, state_type: Any, **options: Any) -> Any:

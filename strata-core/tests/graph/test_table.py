@@ -96,7 +96,7 @@ OUTCOMES = {
 TABLE = {
     "no thread":                    "RUN  RUN           not_found       not_found       not_found       not_found",
     "interrupted":                  "RUN  thread_exists GO              GO              signal_required END",
-    "interrupted, leased":          "HELD thread_exists already_resumed already_resumed signal_required lease_held",
+    "interrupted, leased":          "HELD thread_exists lease_held      lease_held      signal_required lease_held",
     "interrupted, with a timeout":  "RUN  thread_exists GO              GO              signal_required END",
     "interrupted by an event":      "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
     "interrupted by a timer":       "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",

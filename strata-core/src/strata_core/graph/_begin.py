@@ -8,11 +8,11 @@ from typing import TypeVar
 import attrs
 
 from strata_core.codec import check_json
-from strata_core.errors import CorruptCheckpointError, InvalidInputError
+from strata_core.errors import CorruptCheckpointError, InvalidInputError, SchemaVersionError
 from strata_core.graph._boundaries import BoundariesJournal
 from strata_core.graph._copying import isolate
 from strata_core.graph._every_node import EveryNodeJournal
-from strata_core.graph._journal import Journal, Position
+from strata_core.graph._journal import Journal, Position, RefusedError
 from strata_core.graph._keys import VISIT
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
@@ -63,18 +63,33 @@ async def take_over(plan: Plan[S], journal: Journal[S], store: CheckpointStore, 
     """Write the first row of a resume, which also keeps every other writer out.
 
     Raises:
-        RefusedError: Another writer was first.
+        RefusedError: Another writer was first; or, `held`, somebody holds the thread who has not gone on with it.
         SupersededError: The thread was taken, and lost before that was known.
         UnsavableStateError: The state has no JSON form.
     """
+    try:
+        await _write_first(plan, journal, store, found)
+    except RefusedError as refused:
+        # A lease is seen before the row that was written with it.
+        raise RefusedError(held=refused.held and await _is_latest(store, found.entry)) from None
+
+
+async def _is_latest(store: CheckpointStore, entry: LogEntry) -> bool:
+    try:
+        latest = await store.load(entry.checkpoint.thread_id)
+    except (CorruptCheckpointError, SchemaVersionError):
+        return False
+    return latest is not None and latest.revision == entry.revision
+
+
+async def _write_first(plan: Plan[S], journal: Journal[S], store: CheckpointStore, found: Reentry[S]) -> None:
     checkpoint, revision = found.entry.checkpoint, found.entry.revision
     if isinstance(journal, BoundariesJournal):
         await journal.stamp(attrs.evolve(checkpoint, resumed_at=plan.clock.now(), decision=found.decision), revision)
     elif isinstance(journal, EveryNodeJournal):
         if found.node is None:
             at = Position(checkpoint.suspended_node, None, found.state)
-            await journal.take(CheckpointStatus.COMPLETED, at, revision)
-            await journal.release()
+            await journal.finish(at, revision)
             return
         visit = checkpoint.metadata.get(VISIT)
         extra = None if journal.carried is None or visit is None else {VISIT: visit}
@@ -94,7 +109,7 @@ async def _last_committed(store: CheckpointStore, entry: LogEntry) -> str | None
         return None
     try:
         before = await store.load(checkpoint.thread_id, at=entry.sequence - 1)
-    except CorruptCheckpointError:
+    except (CorruptCheckpointError, SchemaVersionError):
         return None
     if before is None or before.checkpoint.status is not CheckpointStatus.RUNNING:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import TypeVar
 
 from strata_core.errors import ConflictError
@@ -39,30 +40,21 @@ class BoundariesJournal(StoreJournal[S]):
         Raises:
             RefusedError: Another writer was first.
         """
-        write_id = os.urandom(8)
-
-        async def write() -> None:
-            sequence = await self._store.save_if_latest(checkpoint, expected, unleased=True, write_id=write_id)
-            self._revision = Revision(sequence, write_id)
-            self.anchor, self.step = self.carried or (write_id, 0)
-
-        try:
-            await self._write(write, Writing.FIRST)
-        except ConflictError:
-            raise RefusedError from None
+        await self._save_free(Writing.FIRST, checkpoint, expected)
 
     async def halt(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> None:
         checkpoint = self._checkpoint(status, at, extra)
         write_id = os.urandom(8)
-        revision = self._revision
-
-        async def write() -> None:
-            if revision is None and not self.fresh:
-                await self._store.save(checkpoint, write_id=write_id)
-            else:
-                await self._store.save_if_latest(checkpoint, revision, write_id=write_id)
-
+        if self._revision is None and not self.fresh:
+            write = partial(self._store.save, checkpoint, write_id=write_id)
+        else:
+            write = partial(self._store.save_if_latest, checkpoint, self._revision, write_id=write_id)
         try:
-            await self._write(write, Writing.LAST)
+            await self._write(Writing.LAST, write_id, write)
         except ConflictError:
             raise SupersededError from None
+
+    def _written(self, what: Writing, write_id: bytes, answer: int) -> None:
+        if what is Writing.FIRST:
+            self._revision = Revision(answer, write_id)
+            self.anchor, self.step = self.carried or (write_id, 0)

@@ -99,8 +99,9 @@ class CompiledGraph(Generic[S]):
                 that a later run could be refused for.
 
         Returns:
-            `Completed`, `Interrupted`, `Failed` or `Cancelled`.  `LEASE_HELD` when somebody's live lease is on the
-            thread; `THREAD_EXISTS` as `if_exists` says.
+            `Completed`, `Interrupted`, `Failed` or `Cancelled`.  `THREAD_EXISTS` as `if_exists` says.  Under
+            `EVERY_NODE`, `LEASE_HELD` when somebody's live lease is on the thread; `BOUNDARIES` takes no lease and asks
+            for none.
 
         Raises:
             InvalidInputError: An argument breaks a rule; nothing has run.
@@ -158,7 +159,8 @@ class CompiledGraph(Generic[S]):
         Returns:
             What the run comes to; or `Failed` with the code of a refusal, and nothing is written: `NOT_FOUND`,
             `ALREADY_RESUMED`, `RUNNING`, `COMPLETED`, `ENDED`, `WRONG_GRAPH`, `WRONG_WAIT`, `SIGNAL_REQUIRED`,
-            `INVALID_SIGNAL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`.
+            `INVALID_SIGNAL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`; and `LEASE_HELD` when somebody's live lease is on
+            the thread, whose latest checkpoint is still the same.
 
         Raises:
             InvalidInputError: An argument breaks a rule.
@@ -194,7 +196,12 @@ class CompiledGraph(Generic[S]):
             except UnsavableStateError as error:
                 text = f"thread '{thread_id}' refuses the signal: the state cannot be saved with it; it still waits"
                 return Failed(thread_id, FailureCode.INVALID_SIGNAL, text, detail=str(error.cause))
-            except RefusedError:
+            except RefusedError as error:
+                if error.held:
+                    text = (
+                        f"somebody holds a live lease on thread '{thread_id}'; wait until it is given back or expires"
+                    )
+                    return Failed(thread_id, FailureCode.LEASE_HELD, text)
                 text = f"somebody else has resumed thread '{thread_id}'"
                 return Failed(thread_id, FailureCode.ALREADY_RESUMED, text)
             return None

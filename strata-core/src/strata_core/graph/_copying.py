@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
+from functools import cached_property
+from operator import is_
 from types import BuiltinFunctionType, EllipsisType, FunctionType, NoneType, NotImplementedType
 from typing import Any, Final
 
@@ -59,25 +61,31 @@ def isolate(value: Any) -> Any:
 
 def _dict(value: dict[Any, Any]) -> Any:
     atoms, copiers = _ATOMS, _COPIERS
+    if atoms.issuperset(map(type, value.values())):
+        return value.copy()
     return {
         key: item if (kind := type(item)) in atoms else (copiers.get(kind) or _learn(kind))(item)
         for key, item in value.items()
     }
 
 
-def _list(value: list[Any]) -> Any:
+def _list(value: Sequence[Any]) -> list[Any]:
     atoms, copiers = _ATOMS, _COPIERS
+    if atoms.issuperset(map(type, value)):
+        return [*value]
     return [item if (kind := type(item)) in atoms else (copiers.get(kind) or _learn(kind))(item) for item in value]
 
 
 def _tuple(value: tuple[Any, ...]) -> Any:
-    items = _list(value)  # type: ignore[arg-type]
-    return value if all(map(_same, items, value)) else tuple(items)
+    if _ATOMS.issuperset(map(type, value)):
+        return value
+    items = _list(value)
+    return value if all(map(is_, items, value)) else tuple(items)
 
 
 def _named_tuple(value: Any) -> Any:
     items = _list(value)
-    return value if all(map(_same, items, value)) else type(value)._make(items)
+    return value if all(map(is_, items, value)) else type(value)._make(items)
 
 
 def _set(value: set[Any]) -> Any:
@@ -87,10 +95,6 @@ def _set(value: set[Any]) -> Any:
 def _frozenset(value: frozenset[Any]) -> Any:
     items = [(item, isolate(item)) for item in value]
     return value if all(old is new for old, new in items) else frozenset(new for _, new in items)
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other
 
 
 def _atom(value: Any) -> Any:
@@ -132,14 +136,19 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
         names = tuple(field.name for field in dataclasses.fields(kind))
     else:
         return None
-    own = {"__weakref__", "__dict__", *names}
-    for base in kind.__mro__[:-1]:
-        slots = base.__dict__.get("__slots__", ())
-        if not own.issuperset((slots,) if isinstance(slots, str) else slots):
-            return None
+    if not _slots(kind) <= {"__weakref__", "__dict__", *names}:
+        return None
     if kind.__basicsize__ > object.__basicsize__ + 8 * (len(names) + 2) or not _is_plain_object(kind):
         return None
     return names
+
+
+def _slots(kind: type) -> set[str]:
+    found: set[str] = set()
+    for base in kind.__mro__[:-1]:
+        slots = base.__dict__.get("__slots__", ())
+        found |= {slots} if isinstance(slots, str) else set(slots)
+    return found
 
 
 def _is_plain_object(kind: type) -> bool:
@@ -153,27 +162,20 @@ def _is_plain_object(kind: type) -> bool:
 def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
     frozen = _is_frozen(kind, names)
     has_dict = bool(getattr(kind, "__dictoffset__", 0))
+    in_dict = len(set(names) - _slots(kind))
+    # Computed again when it is asked for: a node could have changed it.
+    left_out = {name for base in kind.__mro__ for name, item in vars(base).items() if isinstance(item, cached_property)}
     put = object.__setattr__
     make = object.__new__
-    atoms, copiers = _ATOMS, _COPIERS
-
-    def changes(value: Any) -> list[tuple[str, Any]]:
-        changed = []
-        for name in names:
-            item = getattr(value, name)
-            item_kind = type(item)
-            if item_kind not in atoms:
-                copied = (copiers.get(item_kind) or _learn(item_kind))(item)
-                if copied is not item:
-                    changed.append((name, copied))
-        return changed
+    changes = _changes_finder(kind, names)
 
     def rebuild(value: Any, changed: list[tuple[str, Any]]) -> Any:
         new: Any = make(kind)
         if has_dict:
             extra = vars(value)
             for name, item in extra.items():
-                put(new, name, item if name in names else isolate(item))
+                if name not in left_out:
+                    put(new, name, item if name in names else isolate(item))
             for name in names:
                 if name not in extra:
                     put(new, name, getattr(value, name))
@@ -186,12 +188,29 @@ def _object_copier(kind: type, names: tuple[str, ...]) -> _Copier:
 
     def copy_frozen(value: Any) -> Any:
         changed = changes(value)
-        return rebuild(value, changed) if changed else value
+        # What else it holds may be anything.
+        return rebuild(value, changed) if changed or (has_dict and len(vars(value)) > in_dict) else value
 
     def copy_mutable(value: Any) -> Any:
         return rebuild(value, changes(value))
 
     return copy_frozen if frozen else copy_mutable
+
+
+def _changes_finder(kind: type, names: tuple[str, ...]) -> Callable[[Any], list[tuple[str, Any]]]:
+    """Generate the function that tells which fields of an instance have to be copied, with their copies."""
+    lines = [
+        f" item = value.{name}\n"
+        " if type(item) not in atoms:\n"
+        "  copied = isolate(item)\n"
+        f"  if copied is not item: changed.append(({name!r}, copied))\n"
+        for name in names
+    ]
+    source = "def changes(value):\n changed = []\n" + "".join(lines) + " return changed\n"
+    namespace: dict[str, Any] = {"atoms": _ATOMS, "isolate": isolate}
+    exec(compile(source, f"<isolate {kind.__qualname__}>", "exec"), namespace)  # noqa: S102  # names of fields
+    changes: Callable[[Any], list[tuple[str, Any]]] = namespace["changes"]
+    return changes
 
 
 def _is_frozen(kind: type, names: tuple[str, ...]) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from typing import Final, TypeVar
 
 import attrs
 
 from strata_core.errors import ConflictError, LeaseHeldError, StoreUnavailableError
+from strata_core.graph._journal import repeat
 from strata_core.graph._keys import ENDED_BY, ENDED_REASON, user_metadata
 from strata_core.graph._plan import Plan
 from strata_core.graph._results import Cancelled, CancelReason, Failed, FailureCode
@@ -54,14 +56,12 @@ async def end_thread(
         graph=plan.identity or checkpoint.graph,
         resumed_at=None,
     )
-    write_id = os.urandom(8)
+    write = partial(store.save_if_latest, ended, entry.revision, unleased=True, write_id=os.urandom(8))
     try:
         try:
-            await store.save_if_latest(ended, entry.revision, unleased=True, write_id=write_id)
+            await write()
         except StoreUnavailableError as error:
-            if not error.maybe_written:
-                raise
-            await store.save_if_latest(ended, entry.revision, unleased=True, write_id=write_id)
+            await repeat(write, error)
     except LeaseHeldError as error:
         text = f"thread '{thread_id}' is held by {error.owner!r}; end it when that lease was given back or has expired"
         return Failed(thread_id, FailureCode.LEASE_HELD, text)

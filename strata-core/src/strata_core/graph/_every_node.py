@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Mapping
-from functools import cache
-from typing import Final, TypeVar
+from collections.abc import Coroutine, Mapping
+from functools import cache, partial
+from typing import Any, Final, TypeVar
 
 from strata_core.errors import ConflictError, LeaseLostError
 from strata_core.graph._journal import Position, RefusedError, StoreJournal, SupersededError, Writing
@@ -16,7 +16,7 @@ from strata_core.graph._plan import Plan
 from strata_core.graph._results import CancelReason
 from strata_core.graph._stop import Stop
 from strata_core.ports import ANY, AnyRevision, CheckpointStore
-from strata_core.records import Checkpoint, CheckpointStatus, Lease, Revision
+from strata_core.records import CheckpointStatus, Lease, Revision
 
 __all__ = ["EveryNodeJournal"]
 
@@ -46,6 +46,7 @@ class EveryNodeJournal(StoreJournal[S]):
         self._stop = stop
         self._keeper: LeaseKeeper | None = None
         self._revision: Revision | None = None
+        self._sent = 0.0
 
     async def start(self, at: Position[S]) -> None:
         await self.take(CheckpointStatus.RUNNING, at, None if self.fresh else ANY)
@@ -68,63 +69,97 @@ class EveryNodeJournal(StoreJournal[S]):
         checkpoint = self._checkpoint(status, at, extra)
         write_id = os.urandom(8)
         owner = plan.owner or f"{_host()}:{os.getpid()}"
-        sent = plan.clock.monotonic()
-
-        async def write() -> None:
-            lease = await self._store.acquire_lease(
-                self._thread_id, owner=owner, ttl=plan.lease_ttl, save=checkpoint, expected=expected, write_id=write_id
-            )
-            if lease is None or lease.saved is None:
-                raise RefusedError(held=True)
-            self._revision = Revision(lease.saved, write_id)
-            self.anchor, self.step = self.carried or (write_id, 0)
-            self._hold(lease, sent)
-
+        self._sent = plan.clock.monotonic()
+        write = partial(
+            self._store.acquire_lease,
+            self._thread_id,
+            owner=owner,
+            ttl=plan.lease_ttl,
+            save=checkpoint,
+            expected=expected,
+            write_id=write_id,
+        )
         try:
-            await self._write(write, Writing.FIRST)
+            await self._write(Writing.FIRST, write_id, write)
         except LeaseLostError:
             self._stop.fire(CancelReason.LEASE_LOST)
             raise SupersededError from None
         except ConflictError:
             raise RefusedError from None
+        await self._begin_keeping()
 
-    def _hold(self, lease: Lease, sent: float) -> None:
+    async def finish(self, at: Position[S], expected: Revision) -> None:
+        """Append the only row that a resume needs whose boundary is on an end of the graph: nothing runs any more.
+
+        Raises:
+            RefusedError: Another writer has the thread, or was first.
+            UnsavableStateError: The state has no JSON form.
+        """
+        await self._save_free(Writing.LAST, self._checkpoint(CheckpointStatus.COMPLETED, at), expected)
+
+    async def settle(self) -> Writing | None:
+        what = await super().settle()
+        if what is Writing.FIRST:
+            await self._begin_keeping()
+        return what
+
+    async def _begin_keeping(self) -> None:
+        keeper = self._keeper
+        if keeper is not None:
+            await keeper.start()
+            if keeper.is_lost:
+                raise SupersededError
+
+    def _written(self, what: Writing, write_id: bytes, answer: Any) -> None:
+        if what is Writing.FIRST:
+            if answer is None or answer.saved is None:
+                raise RefusedError(held=True)
+            self._revision = Revision(answer.saved, write_id)
+            self.anchor, self.step = self.carried or (write_id, 0)
+            self._hold(answer)
+        else:
+            self._revision = Revision(answer, write_id)
+            self.anchor, self.step = write_id, 0
+
+    def _hold(self, lease: Lease) -> None:
         self._keeper = LeaseKeeper(
             self._store,
             lease,
             self._plan.lease_ttl,
-            sent,
+            self._sent,
             self._plan.clock,
             lambda: self._stop.fire(CancelReason.LEASE_LOST),
         )
 
-    async def commit(self, at: Position[S]) -> None:
-        await self._append(self._checkpoint(CheckpointStatus.RUNNING, at), release=False)
+    def commit(self, at: Position[S]) -> Coroutine[Any, Any, None]:
+        return self._append(CheckpointStatus.RUNNING, at, None, Writing.STEP)
 
-    async def halt(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> None:
-        await self._append(self._checkpoint(status, at, extra), release=True)
+    def halt(
+        self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None
+    ) -> Coroutine[Any, Any, None]:
+        return self._append(status, at, extra, Writing.LAST)
 
-    async def complete(self, at: Position[S]) -> None:
-        await self._append(self._checkpoint(CheckpointStatus.COMPLETED, at), release=True)
-
-    async def _append(self, checkpoint: Checkpoint, *, release: bool) -> None:
+    async def _append(
+        self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None, what: Writing
+    ) -> None:
+        checkpoint = self._checkpoint(status, at, extra)
         keeper = self._keeper
-        if keeper is None or not await keeper.ensure():
+        if keeper is None or not (keeper.is_fresh() or await keeper.ensure()):
             raise SupersededError
+        release = what is Writing.LAST
         if release:
             await keeper.close()  # a renewal after the release would look as if the lease had been lost
         write_id = os.urandom(8)
-        revision = self._revision
-
-        async def write() -> None:
-            sequence = await self._store.save_under_lease(
-                checkpoint, keeper.lease, expected=revision, release=release, write_id=write_id
-            )
-            self._revision = Revision(sequence, write_id)
-            self.anchor, self.step = write_id, 0
-
+        write = partial(
+            self._store.save_under_lease,
+            checkpoint,
+            keeper.lease,
+            expected=self._revision,
+            release=release,
+            write_id=write_id,
+        )
         try:
-            await self._write(write, Writing.LAST if release else Writing.STEP)
+            await self._write(what, write_id, write)
         except ConflictError as error:
             self._stop.fire(CancelReason.LEASE_LOST)
             if not isinstance(error, LeaseLostError):
@@ -133,8 +168,8 @@ class EveryNodeJournal(StoreJournal[S]):
             raise SupersededError from None
 
     async def release(self) -> None:
-        """Give the lease back without a row."""
         if self._keeper is not None:
+            await self._keeper.close()
             await self._store.release_lease(self._keeper.lease)
 
     async def close(self) -> None:

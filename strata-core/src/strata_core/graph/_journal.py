@@ -6,17 +6,24 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
-from strata_core.errors import (
-    InvalidInputError,
-    StoreUnavailableError,
-)
+from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, StoreUnavailableError
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
-from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision
+from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision
 
-__all__ = ["Journal", "Position", "RefusedError", "StoreJournal", "SupersededError", "UnsavableStateError", "Writing"]
+__all__ = [
+    "Journal",
+    "Position",
+    "RefusedError",
+    "StoreJournal",
+    "SupersededError",
+    "UnsavableStateError",
+    "Writing",
+    "repeat",
+]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -28,6 +35,17 @@ class Writing(Enum):
     FIRST = "first"
     STEP = "step"
     LAST = "last"
+
+
+async def repeat(write: Callable[[], Awaitable[T]], error: StoreUnavailableError) -> T:
+    """Repeat a write whose answer was lost, once: with its write ID it is done once, whatever had become of it.
+
+    Raises:
+        StoreUnavailableError: It was not written; or the answer was lost again.
+    """
+    if not error.maybe_written:
+        raise error
+    return await write()
 
 
 class UnsavableStateError(Exception):
@@ -109,9 +127,6 @@ class Journal(Generic[S]):
             SupersededError: Another writer went on with the thread.
         """
 
-    async def complete(self, at: Position[S]) -> None:
-        """Note that the run completed."""
-
     async def settle(self) -> Writing | None:
         """Finish a write that a cancellation interrupted, and tell which row that was; None when there was none.
 
@@ -127,6 +142,9 @@ class Journal(Generic[S]):
         """Return the thread's latest checkpoint, whoever wrote it."""
         return None
 
+    async def release(self) -> None:
+        """Let go of the thread without a row."""
+
     async def close(self) -> None:
         """Stop whatever works in the background."""
 
@@ -137,7 +155,7 @@ class StoreJournal(Journal[S]):
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata)
         self._store = store
-        self._pending: tuple[Callable[[], Awaitable[None]], Writing] | None = None
+        self._pending: tuple[Writing, bytes, Callable[[], Awaitable[Any]]] | None = None
 
     def _checkpoint(
         self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None
@@ -162,16 +180,30 @@ class StoreJournal(Journal[S]):
             plan.identity,
         )
 
-    async def _write(self, write: Callable[[], Awaitable[None]], what: Writing) -> None:
+    async def _save_free(self, what: Writing, checkpoint: Checkpoint, expected: Revision) -> None:
+        """Append a row to what nobody has gone on with, and nobody holds.
+
+        Raises:
+            RefusedError: Somebody has, or does.
+        """
+        write_id = os.urandom(8)
+        write = partial(self._store.save_if_latest, checkpoint, expected, unleased=True, write_id=write_id)
+        try:
+            await self._write(what, write_id, write)
+        except ConflictError as error:
+            raise RefusedError(held=isinstance(error, LeaseHeldError)) from None
+
+    def _written(self, what: Writing, write_id: bytes, answer: Any) -> None:
+        """Note what a write came to."""
+
+    async def _write(self, what: Writing, write_id: bytes, write: Callable[[], Awaitable[Any]]) -> None:
         """Do a write, and remember it until its outcome is known."""
-        self._pending = write, what
+        self._pending = what, write_id, write
         try:
             try:
-                await write()
+                answer = await write()
             except StoreUnavailableError as error:
-                if not error.maybe_written:
-                    raise
-                await write()
+                answer = await repeat(write, error)
         except asyncio.CancelledError:
             raise
         except InvalidInputError as error:
@@ -181,13 +213,14 @@ class StoreJournal(Journal[S]):
             self._pending = None
             raise
         self._pending = None
+        self._written(what, write_id, answer)
 
     async def settle(self) -> Writing | None:
         pending, self._pending = self._pending, None
         if pending is None:
             return None
-        write, what = pending
-        await write()
+        what, write_id, write = pending
+        self._written(what, write_id, await write())
         return what
 
     async def latest(self) -> Checkpoint | None:

@@ -56,12 +56,23 @@ class LeaseKeeper:
         self.is_lost = False
         self.renew_at = 0.0
         self._until = 0.0
-        self._extend(sent)
+        self._count_from(sent)
 
-    def _extend(self, sent: float) -> None:
+    def _count_from(self, sent: float) -> None:
         ttl = self._ttl.total_seconds()
         self._until = sent + ttl
-        self._sleep_until(sent + ttl / 3)
+        self.renew_at = sent + ttl / 3
+
+    async def start(self) -> None:
+        """Begin to keep the lease.
+
+        A store that made the acquire wait, for longer than a third of the ttl, says nothing about how much of the lease
+        is left: it is renewed first.
+        """
+        if self.is_fresh():
+            self._sleep_until(self.renew_at)
+        else:
+            await self._renew()
 
     def _sleep_until(self, moment: float) -> None:
         self.renew_at = moment
@@ -91,13 +102,18 @@ class LeaseKeeper:
             self._sleep_until(now + min(self._until - now, self._ttl.total_seconds() / 12))
         else:
             if not self.is_lost:
-                self._extend(sent)
+                self._count_from(sent)
+                self._sleep_until(self.renew_at)
 
     def _lose(self) -> None:
         if not self.is_lost:
             self.is_lost = True
             _log.warning("lease on thread %r is lost", self.lease.thread_id)
             self._on_lost()
+
+    def is_fresh(self) -> bool:
+        """Tell whether the lease is held, and need not be renewed yet."""
+        return self._clock.monotonic() < self.renew_at and not self.is_lost
 
     async def ensure(self) -> bool:
         """Tell whether the lease is still held; begin to renew it when that is due.
@@ -116,9 +132,13 @@ class LeaseKeeper:
 
     async def close(self) -> None:
         """Stop renewing, and wait until nothing is under way."""
-        if self._alarm is not None:
-            self._alarm()
-            self._alarm = None
+        self._call_off()
         if self._renewal is not None and not self._renewal.done():
             self._renewal.cancel()
             await asyncio.wait({self._renewal})
+            self._call_off()  # a renewal may be done although it was cancelled
+
+    def _call_off(self) -> None:
+        if self._alarm is not None:
+            self._alarm()
+            self._alarm = None

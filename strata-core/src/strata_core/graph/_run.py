@@ -31,7 +31,7 @@ S = TypeVar("S")
 _log: Final = logging.getLogger("strata_core.graph")
 
 _GRACE: Final = 5.0
-"""How many seconds a cancelled task gives the store to take the `cancelled` checkpoint."""
+"""How many seconds a run that breaks off gives the store to take the `cancelled` checkpoint, or the lease back."""
 
 
 class Run(Generic[S]):
@@ -134,7 +134,7 @@ class Run(Generic[S]):
             return Interrupted(self.thread_id, node.name, at.next, state, (node.name,))
         if target is None:
             if journal.every_node:
-                await journal.complete(Position(node.name, None, state))
+                await journal.halt(CheckpointStatus.COMPLETED, Position(node.name, None, state))
             return Completed(self.thread_id, state)
         if journal.every_node:
             self._next = (target, state)
@@ -192,6 +192,9 @@ class Run(Generic[S]):
         except asyncio.CancelledError:
             await self._abandon()
             raise
+        except Exception:
+            await self._release()
+            raise
         finally:
             self.stop.close()
             await self.journal.close()
@@ -223,6 +226,14 @@ class Run(Generic[S]):
             task.cancel()
             _log.error("thread %r: its cancelled checkpoint was not saved within %s s", self.thread_id, _GRACE)
 
+    async def _release(self) -> None:
+        """Give the lease back although the store has failed, so that nobody has to wait until it expires."""
+        try:
+            async with asyncio.timeout(_GRACE):
+                await self.journal.release()
+        except Exception as error:  # noqa: BLE001  # the error that led here must not be replaced
+            _log.warning("thread %r: its lease was not given back: %s", self.thread_id, type(error).__name__)
+
     async def _write_abandoned(self) -> None:
         try:
             settled = await self.journal.settle()
@@ -236,3 +247,4 @@ class Run(Generic[S]):
             pass  # the thread is somebody else's
         except Exception as error:  # noqa: BLE001  # the caller gets the CancelledError; this must not replace it
             _log.error("thread %r: its cancelled checkpoint was not saved: %s", self.thread_id, type(error).__name__)
+            await self._release()

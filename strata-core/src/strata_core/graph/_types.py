@@ -174,8 +174,8 @@ def _attrs_fields(tp: Any) -> Iterator[Field]:
     hints = _hints(tp)
     for field in attrs.fields(tp):
         _check_init(tp, field)
-        convert = field.converter
-        if isinstance(convert, attrs.Converter):
+        convert: Any = field.converter
+        if isinstance(field.converter, attrs.Converter):
             if convert.takes_self or convert.takes_field:
                 raise UnsupportedTypeError(
                     f"the converter of field {field.name!r} of {_name(tp)} takes more than the value"

@@ -108,10 +108,24 @@ def _dump_union(shape: Shape, converter: Converter) -> Dump:
     return one_of(allowed)
 
 
+_EXACT: Final[dict[Dump, frozenset[type]]] = {
+    dump_text: frozenset({str}),
+    LEAVES[str][0]: frozenset({str}),
+    LEAVES[bool][0]: frozenset({bool}),
+    LEAVES[int][0]: frozenset({int}),
+    LEAVES[float][0]: frozenset({float, int}),
+}
+"""The hooks that return what they are given, with the classes that they accept."""
+
+
 def _dump_items(kind: type[list[Any] | tuple[Any, ...]], inner: Dump) -> Dump:
+    as_they_are = _EXACT.get(inner, frozenset())
+
     def dump(value: Any) -> list[Any]:
         if type(value) is not kind:
             raise mismatch(value, f"a {kind.__name__}")
+        if as_they_are.issuperset(map(type, value)):
+            return [*value]
         try:
             return [inner(item) for item in value]
         except MisfitError:
@@ -121,9 +135,13 @@ def _dump_items(kind: type[list[Any] | tuple[Any, ...]], inner: Dump) -> Dump:
 
 
 def _dump_values(inner: Dump) -> Dump:
+    as_they_are = _EXACT.get(inner, frozenset())
+
     def dump(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise mismatch(value, "a dict")
+        if as_they_are.issuperset(map(type, value.values())):
+            return value.copy()
         try:
             return {key: inner(item) for key, item in value.items()}
         except MisfitError:
