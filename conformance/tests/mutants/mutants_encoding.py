@@ -17,7 +17,7 @@ from strata_core.clock import from_micros
 from strata_core.errors import CorruptCheckpointError
 from strata_core.memory import MemoryBackend
 from strata_core.records import Checkpoint, CheckpointStatus, Lease, LogEntry, LogPage
-from strata_core.rows import Batching, Commit, Committed, Head, HeadQuery, Refused
+from strata_core.rows import Batching, Commit, Committed, Refused
 
 
 @breaks("delta-1")

@@ -120,7 +120,7 @@ class LooksIntoWhatIsNoCheckpoint(Wrapper):
     """Asks for the thread before it asks what it was given."""
 
     async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
-        assert checkpoint.thread_id is not Ellipsis
+        assert checkpoint.thread_id != "no attribute, no thread"
         return await self._store.save(checkpoint, **options)
 
 
@@ -185,7 +185,7 @@ class LooksIntoWhatIsNoLease(Wrapper):
     """Asks for the token before it asks what it was given."""
 
     async def release_lease(self, lease: Lease) -> None:
-        assert lease.token is not Ellipsis
+        assert lease.token != -1
         await self._store.release_lease(lease)
 
 

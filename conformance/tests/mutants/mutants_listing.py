@@ -28,7 +28,7 @@ class _Queries(Wrapper):
     def page(self, page: ThreadPage, query: ThreadQuery) -> ThreadPage:
         return page
 
-    async def list_threads(self, query: ThreadQuery = _ALL, /) -> ThreadPage:
+    async def list_threads(self, query: Any = _ALL, /) -> ThreadPage:
         if not isinstance(query, ThreadQuery):
             return await self._store.list_threads(query)
         return self.page(await self._store.list_threads(self.query(query)), query)
@@ -150,7 +150,11 @@ class FillsPagesToOneLess(_Queries):
     """Returns pages of one thread less than was asked for."""
 
     def query(self, query: ThreadQuery) -> ThreadQuery:
-        return attrs.evolve(query, limit=query.limit - 1) if type(query.limit) is int and 1 < query.limit <= 1000 else query
+        return (
+            attrs.evolve(query, limit=query.limit - 1)
+            if type(query.limit) is int and 1 < query.limit <= 1000
+            else query
+        )
 
 
 @breaks("list-12")

@@ -20,9 +20,7 @@ from strata_core.rows import Commit, Head, HeadQuery
 class _Purging(Wrapper):
     """Purges as `_purge` does, once the arguments have been checked."""
 
-    async def purge(
-        self, older_than: datetime, *, states: Collection[ThreadState] = FINISHED, limit: int = 1000
-    ) -> int:
+    async def purge(self, older_than: datetime, *, states: Any = FINISHED, limit: int = 1000) -> int:
         try:
             if states is None:
                 return await self._store.purge(older_than, states=states, limit=limit)

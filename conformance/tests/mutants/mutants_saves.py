@@ -351,7 +351,11 @@ class KnowsAWriteOnEveryThread(Wrapper):
 
     async def save(self, checkpoint: Checkpoint, *, write_id: bytes | None = None) -> int:
         known: dict[Any, tuple[str, int]] = vars(self._backend).setdefault("known", {})
-        if type(write_id) is bytes and write_id in known and known[write_id][0] != getattr(checkpoint, "thread_id", None):
+        if (
+            type(write_id) is bytes
+            and write_id in known
+            and known[write_id][0] != getattr(checkpoint, "thread_id", None)
+        ):
             return known[write_id][1]
         sequence = await self._store.save(checkpoint, write_id=write_id)
         if write_id is not None:

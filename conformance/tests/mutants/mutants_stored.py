@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mutant_kit import breaks
 
-from strata_core.codec import _record
+from strata_core.codec import _record, _state
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.memory import MemoryBackend
 from strata_core.records import LogEntry
@@ -18,7 +18,7 @@ from strata_core.store._saving import Saver
 
 _compose: Any = Saver._compose
 _load: Any = Reader.load
-_take_snapshot: Any = _saving.take_snapshot
+_take_snapshot: Any = _state.take_snapshot
 
 
 class Core(MemoryBackend):

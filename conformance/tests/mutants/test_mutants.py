@@ -142,7 +142,7 @@ def _promises_tried_on(number: int, mutant: Mutant) -> list[str]:
     broken = mutant.broken
     every = BLOBS if issubclass(broken, Blobs) else PORTS if issubclass(broken, Wrapper) else ROWS
     if EVERYTHING:
-        return [identity for identity in every if identity in {mutant.promise} or identity != UMBRELLA]
+        return [identity for identity in every if identity == mutant.promise or identity != UMBRELLA]
     others = [identity for identity in every if identity not in {mutant.promise, UMBRELLA, *mutant.also}]
     sample = [others[(number * SAMPLE + n) % len(others)] for n in range(min(SAMPLE, len(others)))]
     return [mutant.promise, *sorted(mutant.also)[:SAMPLE], *sample]
