@@ -37,7 +37,7 @@ class NormalisesIds(Wrapper):
         return await self._store.load(thread_id, **options)
 
 
-@breaks("input-1")
+@breaks("input-1", also="list-2 row-10 row-14 rule-1")
 class FoldsTheCaseOfIds(MemoryBackend):
     """Looks threads up as a database with a case-insensitive collation does."""
 
@@ -63,7 +63,7 @@ class FindsNothingUnderTheEmptyId(Wrapper):
         return await self._store.live_lease(thread_id) if thread_id else None
 
 
-@breaks("input-2")
+@breaks("input-2", also="argument-9")
 class CoercesThreadIds(Wrapper):
     """Takes whatever it is given for text."""
 

@@ -76,7 +76,7 @@ class ClosesTheStorageForAll(Wrapper):
         return entry
 
 
-@breaks("open-5")
+@breaks("open-5", also="save-7")
 class DropsWhatIsUnderWayWhenItCloses(Wrapper):
     """Answers a save that is under way while it closes, without making it."""
 

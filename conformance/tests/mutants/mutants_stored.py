@@ -46,7 +46,7 @@ class MakesADifferenceOfEveryStatus(Core):
     replaced = (Saver, "_compose", lambda self, snapshot, memory, _: _compose(self, snapshot, memory, True))
 
 
-@breaks("stored-3")
+@breaks("stored-3", also="external-2 external-3 external-4 external-7 stored-7 stored-8")
 class OffloadsLater(Core):
     """Keeps values in their rows up to a thousand times the threshold."""
 
@@ -92,7 +92,7 @@ class _Anything:
     __hash__ = None  # type: ignore[assignment]  # it is equal to everything
 
 
-@breaks("stored-9")
+@breaks("stored-9", also="external-3")
 class NeverChecksAHash(Core):
     """Takes whatever stands under the name of a blob."""
 
