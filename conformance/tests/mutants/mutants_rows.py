@@ -67,7 +67,7 @@ class KnowsRowsByNumberAlone(MemoryBackend):
         return await super().commit([attrs.evolve(commit, after_id=b"") for commit in batch])
 
 
-@breaks("row-6", also="conditional-5 offload-5 external-5")
+@breaks("row-6", also="conditional-5 offload-5")
 class JudgesByWhatItReadBefore(Suspending):
     """Reads the head, waits, and judges a conditional commit by what it had read."""
 
