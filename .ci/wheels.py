@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 import venv
 from pathlib import Path
@@ -58,6 +59,12 @@ class TestStore(
     def open_store(self, tmp_path, clock):
         return functools.partial(strata_core.open_store, {url}, clock=clock)
 '''
+EXAMPLE = ROOT / "conformance" / "examples" / "strata-folder"
+VERDICTS = {
+    "strata-sqlite": ["memory://", "sqlite:///{fast}/threads.db"],
+    "strata-folder": ["folder:///{fast}/threads"],
+}
+"""What the command of the suite judges where only core, the suite and this plugin are installed."""
 CHECK = """import importlib, importlib.metadata as metadata, importlib.resources as resources
 module = importlib.import_module({module!r})
 distribution = metadata.distribution({name!r})
@@ -117,6 +124,13 @@ def main(folder: Path) -> int:
     bin_folder = install(folder / "together", wheels, *pins)
     for command, *arguments in TOGETHER_USES:
         run(bin_folder / command, *arguments, folder=elsewhere)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", wheels, EXAMPLE, folder=folder)
+    shm = Path("/dev/shm")  # noqa: S108  # where nothing waits for a disk: its own tests do
+    for plugin, urls in VERDICTS.items():
+        bin_folder = install(folder / f"verdict-{plugin}", wheels, pins[0], plugin)
+        with tempfile.TemporaryDirectory(dir=shm if shm.is_dir() else None) as fast:
+            for url in urls:
+                run(bin_folder / "strata-conformance", url.format(fast=fast), folder=elsewhere)
     print(f"{len(found)} distributions: each installs alone, is complete and works")
     return 0
 

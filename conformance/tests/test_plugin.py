@@ -1,5 +1,7 @@
 """What authors see when they use the suite."""
 
+import json
+
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -112,3 +114,124 @@ def test_the_promise_stands_in_the_junit_report(pytester: pytest.Pytester) -> No
 
     result.assert_outcomes(passed=1)
     assert '<property name="promise" value="save-1"' in (pytester.path / "report.xml").read_text()
+
+
+def test_a_table_says_what_each_capability_comes_to(pytester: pytest.Pytester) -> None:
+    """A run ends with the verdict on each store, and on each capability by the promises that need it."""
+    result = run(
+        pytester,
+        f"""
+    from strata_core.capabilities import Capability
+
+    class Bare(MemoryBackend):
+        capabilities = MemoryBackend.capabilities - {{Capability.QUERY}}
+
+    class TestGood(Base, QueryTests):
+        store_name = "the good one"
+
+    class TestBare(QueryTests):
+        @pytest.fixture
+        def open_store(self, clock):
+            backend = Bare(clock)
+            return lambda **options: RowStore(backend, **options)
+
+    class Broken(MemoryBackend):
+        async def commit(self, batch):
+            done = await super().commit(batch)
+            done[0].sequence = 7
+            return done
+
+    class TestKnown(CheckpointStoreTests):
+        known_failures = {{"{ONE}": "reported upstream"}}
+
+        @pytest.fixture
+        def open_store(self, clock):
+            backend = Broken(clock)
+            return lambda **options: RowStore(backend, **options)
+""",
+        "-k",
+        f"{ONE} or TestBare or (TestGood and empty_store)",
+    )
+
+    result.stdout.fnmatch_lines(
+        [
+            "*strata conformance, contract 1*",
+            "the good one: not judged whole",
+            "    required         not judged whole 1/*",
+            "    query            not judged whole 1/*",
+            "TestKnown: not judged whole",
+            "    required         not judged whole 0/*, 1 known to fail",
+            "TestBare: conforms",
+            "    query            not declared (refusal ok)",
+        ]
+    )
+
+
+def test_the_report_holds_each_promise_of_each_store(pytester: pytest.Pytester) -> None:
+    """--strata-json writes the verdicts, with the sentence, the outcome and the reasons of each promise."""
+    run(
+        pytester,
+        "\n    class TestMine(ProcessTests, Base):\n        pass\n",
+        "-k",
+        f"{ONE} or fenced",
+        "--strata-json=r",
+    )
+    report = json.loads((pytester.path / "r").read_text())
+    promises = report["stores"]["TestMine"]["promises"]
+
+    assert 1 == report["contract"]
+    assert ("kept", []) == (promises["save-1"]["outcome"], promises["save-1"]["reasons"])
+    assert promises["save-1"]["text"].startswith("A save returns the sequence")
+    assert "inapplicable" == promises["process-4"]["outcome"]
+    assert ["TestMine: the store does not declare multi_process"] == promises["process-4"]["reasons"]
+    assert "not run" == promises["save-2"]["outcome"]
+
+
+def test_a_store_without_a_reference_says_what_is_unproven(pytester: pytest.Pytester) -> None:
+    """The tests with several processes are skipped with the reason, and the verdict counts them as unproven."""
+    result = run(
+        pytester,
+        """
+    from strata_core.capabilities import Capability
+
+    class Shared(MemoryBackend):
+        capabilities = MemoryBackend.capabilities | {Capability.MULTI_PROCESS}
+
+    class TestMine(ProcessTests):
+        @pytest.fixture
+        def open_store(self, clock):
+            backend = Shared(clock)
+            return lambda **options: RowStore(backend, **options)
+""",
+        "-rs",
+    )
+
+    result.assert_outcomes(skipped=4)
+    result.stdout.fnmatch_lines(["*TestMine: no reference given*"])
+    result.stdout.fnmatch_lines(["    multi_process    conforms 0/4, 4 unproven"])
+
+
+def test_the_calls_stand_beside_a_failure(pytester: pytest.Pytester) -> None:
+    """A failure shows the last calls of every store that the test opened, failed ones too, and how many came before."""
+    result = run(
+        pytester,
+        """
+    class Forgetful(MemoryBackend):
+        async def read(self, thread_id, first, last):
+            return [] if first == 49 else await super().read(thread_id, first, last)
+
+    class TestMine(CheckpointStoreTests):
+        @pytest.fixture
+        def open_store(self, clock):
+            backend = Forgetful(clock)
+            return lambda **options: RowStore(backend, **options)
+""",
+        "-k",
+        "test_saves_that_one_handle_starts_together",
+    )
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*Last calls of TestMine*", "... 80 before", "#1 load(thread_id='t', at=30) -> LogEntry(sequence=30*"]
+    )
+    result.stdout.fnmatch_lines(["#1 load(thread_id='t', at=49) -> None"])

@@ -1,6 +1,8 @@
 """The README is true: its examples run as they stand."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,13 @@ def MyStore(path, clock, **options):
 """
 
 
-@pytest.mark.parametrize("example", EXAMPLES[:2], ids=["a row backend", "a store"])
+(FUNCTION,) = (example for example in EXAMPLES if example.startswith("def my_store("))
+CLASSES = [example for example in EXAMPLES if "from my_store import" in example]
+(REFERENCE,) = (example for example in EXAMPLES if "def reference" in example)
+(KNOWN,) = (example for example in EXAMPLES if "known_failures" in example)
+
+
+@pytest.mark.parametrize("example", CLASSES, ids=["a row backend", "a store"])
 def test_an_author_can_copy_the_example(pytester: pytest.Pytester, example: str) -> None:
     """The code of the README, put beside a store, runs the suite and passes."""
     pytester.makepyfile(my_store=MY_STORE, test_conformance=example)
@@ -49,6 +57,22 @@ def test_an_author_can_copy_the_example(pytester: pytest.Pytester, example: str)
 
 def test_the_known_failure_of_the_readme_is_a_test() -> None:
     """The name in the README's example of a known failure is that of a test."""
-    (name,) = re.findall(r'known_failures = \{"(\w+)"', EXAMPLES[2])
+    (name,) = re.findall(r'known_failures = \{"(\w+)"', KNOWN)
 
     assert hasattr(RowBackendTests, name)
+
+
+def test_the_reference_of_the_readme_overrides_the_fixture() -> None:
+    """The fixture in the README has the name and the arguments of the one it takes the place of."""
+    assert "def reference(self" in REFERENCE
+    assert hasattr(RowBackendTests, "reference")
+
+
+def test_the_function_of_the_readme_is_a_target(tmp_path: Path) -> None:
+    """The command takes the function as it stands."""
+    (tmp_path / "my_targets.py").write_text(MY_STORE + FUNCTION)
+    program = [sys.executable, "-m", "strata_conformance", "my_targets:my_store", "--", "-k", "row or rule"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+
+    assert "my_targets:my_store: not judged whole (contract 1)" == done.stdout.splitlines()[-1], done.stdout
+    assert "strata-conformance: a part of the tests was left out" in done.stderr

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from strata_core import FileSystemBlobStore, Offload
 from strata_core.records import CheckpointStatus, HumanDecision
 
 AT = datetime(2026, 10, 30, 14, 49, 52, tzinfo=UTC)
@@ -71,6 +72,18 @@ def test_a_sequence_past_the_end_is_not_found(look):
     error = look("checkpoint", "replay", "report-1", "--sequence", "3", code=1).stderr
 
     assert error == "strata: thread report-1 has no checkpoint #3; its latest is #2\n"
+
+
+def test_a_sequence_past_the_end_is_not_found_either_when_the_blobs_are_elsewhere(shelf, look, checkpoint, tmp_path):
+    blobs = FileSystemBlobStore(tmp_path / "blobs")
+    shelf.save(checkpoint(frozen_state={"step": "x" * 100}), offload=Offload(threshold=50, blobs=blobs))
+    error = look("checkpoint", "replay", "report-1", "--sequence", "99", code=1).stderr
+
+    assert error == "strata: thread report-1 has no checkpoint #99; its latest is #3\n"
+    assert (
+        "which the blob store doesn't have"
+        in look("checkpoint", "replay", "report-1", "--sequence", "3", code=1).stderr
+    )
 
 
 def test_the_sequence_must_be_given(look):

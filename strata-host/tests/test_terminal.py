@@ -70,8 +70,33 @@ def test_a_listing_fits_the_width_and_loses_nothing(terminal, width):
     shown = _STYLE.sub("", terminal("thread", "list", width=width))
 
     assert all(len(line) <= width for line in shown.splitlines())
-    assert 60 == sum(line.split("  ")[0].count("a") for line in shown.splitlines() if re.match("a+( |$)", line))
+    assert 60 == sum(map(len, re.findall(r"\ba{2,}\b", shown)))
     assert "…" not in shown
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_listing_that_is_too_wide_breaks_no_word_that_fits_a_line(terminal, width):
+    shown = _STYLE.sub("", terminal("thread", "list", width=width))
+    first = shown.split("\n\n")[0]
+
+    assert [
+        "thread:",
+        "node:",
+        "seq:",
+        "state:",
+        "waits for:",
+        "lease:",
+        "updated:",
+    ] == re.findall(r"(?m)^[a-z ]+:", first)
+    assert 3 == shown.count("interrupted") + shown.count("state:      failed")
+    assert 3 == shown.count("2026-10-30T14:49:52Z")
+
+
+def test_a_listing_that_fits_is_a_table(terminal):
+    lines = _STYLE.sub("", terminal("thread", "list", width=200)).splitlines()
+
+    assert ["THREAD", "NODE", "SEQ", "STATE", "WAITS", "FOR", "LEASE", "UPDATED"] == lines[0].split()
+    assert 4 == len(lines)
 
 
 def test_only_styles_reach_the_terminal(terminal):

@@ -56,6 +56,35 @@ class TestStorage:
         assert before == {path: path.read_bytes() for path in shelf.path.parent.iterdir()}
 
 
+@pytest.mark.parametrize("url", ["memory://", "memory://shared"])
+def test_a_store_in_memory_is_wrong_usage(strata, url):
+    error = strata("thread", "list", "--storage", url, code=2).stderr
+
+    assert error.startswith("strata: invalid value for '--storage': memory:// is private to a process")
+
+
+@pytest.mark.parametrize("command", [(), ("thread",)], ids=["strata", "strata thread"])
+@pytest.mark.parametrize("option", ["--storage", "--json", "--blobs"])
+def test_an_option_before_its_command_is_told_its_place(strata, command, option):
+    error = strata(*command, option, "x", code=2).stderr
+
+    assert error.startswith(f"strata: no such option '{option}'")
+    assert "; it goes after the command (see " in error
+
+
+def test_an_option_that_no_command_has_gets_no_such_hint(strata):
+    assert "goes after" not in strata("--nonsense", "thread", "list", code=2).stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS[1:], ids=" ".join)
+def test_an_id_that_begins_with_a_dash_is_told_its_place(look, strata, command):
+    name, verb, _, *options = command
+    error = strata(name, verb, "-17", *options, code=2).stderr
+
+    assert error.startswith("strata: no such option '-1'; an ID that begins with a dash goes after '--' (see ")
+    assert "there is no thread -17" in look(name, verb, *options, "--", "-17", code=1).stderr
+
+
 @pytest.fixture
 def tamper(shelf):
     """Replace bytes in a part of every stored row."""

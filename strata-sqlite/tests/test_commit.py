@@ -2,14 +2,16 @@
 
 import asyncio
 import random
+import sqlite3
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-from sqlite_support import EXAMPLE_TIME, opened, row, save, with_backend
+from sqlite_support import EXAMPLE_TIME, opened, row, save, with_backend, writer_of
 
-from strata_core.errors import InvalidInputError
+from strata_core.errors import InvalidInputError, StoreUnavailableError
 from strata_core.memory import MemoryBackend
 from strata_core.rows import (
     ANY,
@@ -180,6 +182,55 @@ def test_a_batch_with_two_commits_of_one_thread_is_refused_whole(tmp_path: Path)
             await backend.commit([save("t"), save("u"), save("t")])
 
         assert [] == await backend.list_heads(HeadQuery())
+
+    with_backend(tmp_path / "store.db", check)
+
+
+class WatchedClock(FakeClock):
+    """Remembers whether the writer was in a transaction when the clock was read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writer: sqlite3.Connection | None = None
+        self.in_transaction: list[bool] = []
+
+    def now(self) -> datetime:
+        if self.writer is not None:
+            self.in_transaction.append(self.writer.in_transaction)
+        return super().now()
+
+
+def test_leases_are_judged_by_the_clock_as_it_is_once_the_lock_is_held(tmp_path: Path) -> None:
+    """Whoever waits ten seconds for another process must not be judged by the time at which the wait began."""
+
+    async def check(backend: SqliteBackend) -> None:
+        clock.writer = writer_of(backend)
+        await backend.commit([save("t")])
+        await backend.commit([save("t"), save("u")])
+
+        assert [True, True] == clock.in_transaction
+
+    clock = WatchedClock()
+    with_backend(tmp_path / "store.db", check, clock=clock)
+
+
+def test_a_transaction_that_could_not_be_ended_does_not_stand_in_the_way_of_the_next(tmp_path: Path) -> None:
+    def refuse(action: int, first: str | None, *_: str | None) -> int:
+        row = action == sqlite3.SQLITE_INSERT and first == "strata_rows"
+        end = action == sqlite3.SQLITE_TRANSACTION and first == "ROLLBACK"
+        return sqlite3.SQLITE_DENY if row or end else sqlite3.SQLITE_OK
+
+    async def check(backend: SqliteBackend) -> None:
+        writer = writer_of(backend)
+        writer.set_authorizer(refuse)
+        with pytest.raises(StoreUnavailableError):
+            await backend.commit([save("lost")])
+        left_open = writer.in_transaction
+        writer.set_authorizer(None)
+        await backend.commit([save("kept")])
+
+        assert left_open
+        assert ["kept"] == [head.thread_id for head in await backend.list_heads(HeadQuery())]
 
     with_backend(tmp_path / "store.db", check)
 

@@ -1,15 +1,19 @@
 """Hops, transactions and statements do not vary from machine to machine, so they are pinned."""
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlite_support import EXAMPLE_TIME, save, traced, with_backend, writer_of
+from sqlite_support import EXAMPLE_TIME, query, save, traced, with_backend, writer_of
 
 from strata_core.rows import Commit, Drop, HeadQuery, Take
-from strata_sqlite import SqliteBackend
+from strata_sqlite import SqliteBackend, _files
 from strata_sqlite._connection import Connection
+from strata_sqlite._schema import VERSION
+
+DIGEST = "sha256:" + "0" * 64
 
 
 @pytest.fixture
@@ -103,6 +107,52 @@ def test_refused_and_repeated_commits_write_nothing(tmp_path: Path) -> None:
         assert ["BEGIN", "SELECT", "COMMIT"] * 3 == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
+
+
+def test_erasing_sixty_four_threads_is_six_statements(tmp_path: Path) -> None:
+    """Taken first, as a purge does, then let go of with all that is left."""
+
+    async def check(backend: SqliteBackend) -> None:
+        threads = [f"t{number}" for number in range(64)]
+        await backend.commit([save(thread_id, blobs=((DIGEST, b"content"),)) for thread_id in threads])
+        with traced(writer_of(backend)) as statements:
+            take = Take("purge", 10**9, closing=True)
+            await backend.commit([Commit(thread_id, b"take0000", lease=take, erase=True) for thread_id in threads])
+        with traced(writer_of(backend)) as last:
+            await backend.commit(
+                [
+                    Commit(thread_id, b"drop0000", token=token, lease=Drop(), erase=True)
+                    for token, thread_id in enumerate(threads, start=1)
+                ]
+            )
+
+        assert ["BEGIN", "SELECT", "DELETE", "DELETE", "INSERT", "UPDATE", "COMMIT"] == [
+            text.split()[0] for text in statements
+        ]
+        assert ["BEGIN", "SELECT", "DELETE", "DELETE", "DELETE", "COMMIT"] == [text.split()[0] for text in last]
+
+    with_backend(tmp_path / "store.db", check)
+    for table in ("strata_rows", "strata_blobs", "strata_heads"):
+        assert [(0,)] == query(tmp_path / "store.db", f"SELECT count(*) FROM {table}")
+
+
+def test_opening_a_file_looks_at_its_schema_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that has to be set up is looked at again in the transaction that does it."""
+    versions: list[int] = []
+
+    def identify(db: sqlite3.Connection, path: str) -> int:
+        versions.append(_identify(db, path))
+        return versions[-1]
+
+    async def nothing(backend: SqliteBackend) -> None:
+        pass
+
+    _identify = _files.identify
+    monkeypatch.setattr(_files, "identify", identify)
+    with_backend(tmp_path / "store.db", nothing)
+    with_backend(tmp_path / "store.db", nothing)
+
+    assert [0, 0, VERSION] == versions
 
 
 def test_every_read_is_one_hop(tmp_path: Path, hops: list[str]) -> None:

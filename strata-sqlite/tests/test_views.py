@@ -1,10 +1,12 @@
 """What people see with any SQLite client, and what a thread costs on the disk."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlite_support import EXAMPLE_TIME, query, save, with_backend
+from sqlite_support import EXAMPLE_TIME, golden_version_1, query, save, with_backend
 
+from strata_core.clock import micros
 from strata_core.rows import Commit, Take
 from strata_sqlite import SqliteBackend
 
@@ -67,6 +69,37 @@ def test_the_views_show_the_record_and_the_thread(tmp_path: Path) -> None:
         "SELECT thread_id, state, updated_at, checkpoints, due_at, graph_id, graph_version, lease_owner FROM threads",
     )
     assert {"text"} == {each for (each,) in query(path, "SELECT DISTINCT typeof(frozen_state) FROM checkpoints")}
+
+
+def test_times_before_1970_and_at_the_ends_of_the_calendar_read_as_they_are(tmp_path: Path) -> None:
+    times = {
+        -1: "1969-12-31T23:59:59.999999Z",
+        -500_000: "1969-12-31T23:59:59.500000Z",
+        -1_000_000: "1969-12-31T23:59:59.000000Z",
+        -1_500_000: "1969-12-31T23:59:58.500000Z",
+        0: "1970-01-01T00:00:00.000000Z",
+        micros(datetime.min.replace(tzinfo=UTC)): "0001-01-01T00:00:00.000000Z",
+        micros(datetime.max.replace(tzinfo=UTC)): "9999-12-31T23:59:59.999999Z",
+    }
+
+    async def write(backend: SqliteBackend) -> None:
+        await backend.commit([save(text, updated=time, due=time) for time, text in times.items()])
+
+    path = tmp_path / "store.db"
+    with_backend(path, write)
+
+    expected = [(text, text, text) for text in sorted(times.values())]
+    assert expected == query(path, "SELECT thread_id, updated_at, due_at FROM threads ORDER BY thread_id")
+
+
+def test_an_upgraded_file_reads_times_before_1970_too(tmp_path: Path) -> None:
+    async def write(backend: SqliteBackend) -> None:
+        await backend.commit([save("old", updated=-500_000)])
+
+    path = golden_version_1(tmp_path / "store.db")
+    with_backend(path, write)
+
+    assert [("1969-12-31T23:59:59.500000Z",)] == query(path, "SELECT updated_at FROM threads WHERE thread_id = 'old'")
 
 
 def test_ten_thousand_frozen_threads_take_at_most_1550_bytes_each(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ again for anything else, and one test, named after it, in the class that heads t
 capability names it: a store that does not declare the capability is held to the refusal instead. All others are
 required, and cannot be switched off.
 
+The promises of ProcessTests are proved by processes that open the storage themselves: a class of tests says how with
+the fixture `reference`, and without one they are skipped, as unproven, with the reason "no reference given".
+
 No port turns expiry on: it is an option of the stores that can, so what it takes is theirs to document and to test. The
 contract holds all others to taking nothing by themselves.
 

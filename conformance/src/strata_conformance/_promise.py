@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from strata_conformance._runner import run
+from strata_conformance._trace import Trace
 
 __all__ = ["Promise", "promise", "promises_of"]
 
@@ -37,7 +38,8 @@ class Promise:
 def promise(identity: str) -> Callable[[F], F]:
     """Mark a test as the proof of a promise, and let a coroutine function be a plain test.
 
-    The docstring of the test is the promise's sentence in ``CONTRACT.md``.
+    What the test asks of the stores and backends that it opens is recorded, for the report of a failure.  The docstring
+    of the test is the promise's sentence in ``CONTRACT.md``.
 
     Args:
         identity: The ID of the promise.
@@ -48,6 +50,10 @@ def promise(identity: str) -> Callable[[F], F]:
 
         @functools.wraps(test)
         def proof(*args: Any, **kwargs: Any) -> None:
+            recorded = {"open_store", "open_backend"} & kwargs.keys()
+            if recorded:
+                args[0].strata_trace = trace = Trace()
+                kwargs |= {name: trace.around(name, kwargs[name]) for name in recorded}
             if inspect.iscoroutinefunction(test):
                 run(test(*args, **kwargs))
             else:

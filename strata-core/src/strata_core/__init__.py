@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         RetryPolicy,
         RunResult,
         StateGraph,
+        strict_converter,
     )
     from strata_core.opening import open_store
     from strata_core.options import Deltas, Offload, Setup
@@ -76,7 +77,7 @@ _MODULES: Final = {
     ),
     "strata_core.graph": (
         "CancelReason CancellationToken Cancelled CheckpointPolicy CompiledGraph Completed Failed FailureCode "
-        "HumanSignal Interrupted NodeContext RetryPolicy RunResult StateGraph"
+        "HumanSignal Interrupted NodeContext RetryPolicy RunResult StateGraph strict_converter"
     ),
     "strata_core.opening": "open_store",
     "strata_core.options": "Deltas Offload Setup",
@@ -141,6 +142,7 @@ __all__ = [
     "WaitKind",
     "__version__",
     "open_store",
+    "strict_converter",
 ]
 
 

@@ -9,10 +9,13 @@ from typing import Any, Final
 from strata_core.errors import InvalidInputError
 from strata_core.options import Offload, Setup
 from strata_core.ports import BlobStore
-from strata_core.urls import blob_url
 
 __all__ = [
     "BLOB_METHODS",
+    "PORT_METHODS",
+    "QUERY_METHODS",
+    "RETENTION_METHODS",
+    "STORE_METHODS",
     "flag_argument",
     "names_argument",
     "offload_argument",
@@ -22,13 +25,27 @@ __all__ = [
 ]
 
 BLOB_METHODS: Final = ("put", "get", "delete_thread")
+STORE_METHODS: Final = (
+    "save",
+    "save_if_latest",
+    "save_under_lease",
+    "load",
+    "acquire_lease",
+    "renew_lease",
+    "release_lease",
+    "live_lease",
+)
+QUERY_METHODS: Final = ("list_threads", "get_log")
+RETENTION_METHODS: Final = ("purge",)
+PORT_METHODS: Final = (*STORE_METHODS, *QUERY_METHODS, *RETENTION_METHODS, "setup", "capabilities")
+"""What each port is made of; the last, what an open store has in all."""
 """What makes an object a blob store."""
 
 
 def optional_argument(value: Any, kind: type[Any], argument: str) -> Any:
     """Return an instance of `kind`, or None."""
     if value is not None and not isinstance(value, kind):
-        raise InvalidInputError(argument, f"must be a {kind.__name__} or None, not {type(value).__name__}")
+        raise InvalidInputError(argument, f"must be of type {kind.__name__}, or None, not {type(value).__name__}")
     return value
 
 
@@ -38,6 +55,8 @@ def offload_argument(value: object) -> Offload | None:
     if offload is not None and offload.blobs is not None:
         blobs: object = offload.blobs
         if isinstance(blobs, str | os.PathLike):
+            from strata_core.urls import blob_url
+
             blob_url(blobs, "offload.blobs")
         elif not all(hasattr(blobs, name) for name in BLOB_METHODS):
             raise InvalidInputError(

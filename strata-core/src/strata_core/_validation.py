@@ -34,7 +34,7 @@ def shown(value: object) -> str:
     try:
         return repr(value)
     except Exception:  # noqa: BLE001  # an integer of too many digits, or a broken __repr__
-        return f"a {type(value).__name__}"
+        return f"something of type {type(value).__name__}"
 
 
 def check_thread_id(value: object, argument: str = "thread_id") -> str:

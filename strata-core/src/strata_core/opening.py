@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
-import attrs
-
-from strata_core._direct import DirectStore
 from strata_core._opening_arguments import (
-    BLOB_METHODS,
+    PORT_METHODS,
     flag_argument,
     names_argument,
     offload_argument,
@@ -20,36 +17,14 @@ from strata_core._opening_arguments import (
     plugins_argument,
     setup_argument,
 )
-from strata_core.capabilities import Capability
 from strata_core.clock import SYSTEM_CLOCK, Clock
-from strata_core.errors import InvalidInputError, StrataError, UnsupportedError, UsageError
+from strata_core.errors import UsageError
 from strata_core.options import Deltas, Offload, Setup, StoreOptions
-from strata_core.ports import StorePorts
-from strata_core.rows import RowBackend
-from strata_core.store import RowStore
-from strata_core.urls import blob_url, redact, scheme_of, scrub, store_url
 
 if TYPE_CHECKING:
-    from strata_core.hookspecs import WrapperProvider
-    from strata_core.plugins import Plugin, PluginSet, StoreParts
-
-    Wrappers = list[tuple[Plugin, WrapperProvider]]
+    from strata_core.ports import StorePorts
 
 __all__ = ["OpenStore", "open_store"]
-
-_STORE: Final = (
-    "save",
-    "save_if_latest",
-    "save_under_lease",
-    "load",
-    "acquire_lease",
-    "renew_lease",
-    "release_lease",
-    "live_lease",
-)
-_QUERY: Final = ("list_threads", "get_log")
-_RETENTION: Final = ("purge",)
-_ALL: Final = (*_STORE, *_QUERY, *_RETENTION, "setup", "capabilities")
 
 
 def open_store(
@@ -91,6 +66,8 @@ def open_store(
     On entering, `PluginError` when no plugin serves the URL or a wrapper, or a plugin is blocked or broken;
     `UnsupportedError` when the store lacks what an argument asks for; and what the storage raises.
     """
+    from strata_core.urls import store_url
+
     return OpenStore(
         store_url(url),
         deltas=optional_argument(deltas, Deltas, "deltas"),
@@ -131,22 +108,41 @@ class OpenStore:
         self._stack = AsyncExitStack()
 
     def __repr__(self) -> str:
+        from strata_core.urls import redact
+
         return f"<open_store({redact(self._url)!r})>"
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ALL:
+        if name in PORT_METHODS:
             raise UsageError(
                 f"{self!r} is not a store: write 'async with open_store(...) as store:' and use 'store', "
                 f"which has {name!r}"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    if not TYPE_CHECKING:  # a type checker says by itself that these are not there
+
+        def __enter__(self):
+            raise UsageError(self._not_by("with"))
+
+        def __exit__(self, *_):
+            """Never called; without it, ``with`` would not get as far as `__enter__`."""
+
+        def __await__(self):
+            raise UsageError(self._not_by("await"))
+
+    def _not_by(self, wrong: str) -> str:
+        return f"{self!r} is opened by 'async with open_store(...) as store:', not by {wrong!r}"
+
     async def __aenter__(self) -> StorePorts:
         if self._entered:
             raise UsageError(f"{self!r} was entered before: call open_store again for another store")
         self._entered = True
         async with AsyncExitStack() as stack:
-            store = await self._open(stack)
+            from strata_core._assembly import Assembly
+
+            assembly = Assembly(self._url, self._deltas, self._offload, self._options, self._wrappers, self._plugins)
+            store = await assembly.build(stack)
             self._stack = stack.pop_all()
         return store
 
@@ -154,133 +150,3 @@ class OpenStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return await self._stack.__aexit__(kind, error, trace)
-
-    async def _open(self, stack: AsyncExitStack) -> StorePorts:
-        from strata_core.hookspecs import WrapperLayer
-        from strata_core.plugins import PluginSet
-
-        found = PluginSet(self._plugins)
-        parts = found.store(scheme_of(self._url) or "")
-        self._check_options(parts)
-        wrappers = [found.wrapper(name) for name in self._wrappers]
-        of_rows = [pair for pair in wrappers if pair[1].layer is WrapperLayer.ROW]
-        of_ports = [pair for pair in wrappers if pair[1].layer is WrapperLayer.PORTS]
-        offload = await self._opened_offload(found, stack)
-        opened = _call(parts.plugin, "open", parts.store.open, self._url, self._options, url=self._url)
-        if isinstance(opened, RowBackend):
-            store = await self._row_store(opened, offload, of_rows, stack)
-        else:
-            store = await self._direct_store(opened, parts, of_rows, stack)
-        for plugin, wrapper in of_ports:
-            store = await _entered(_call(plugin, "wrap", wrapper.wrap, store, url=self._url), stack)
-            _check(plugin, f"wraps a store in a {type(store).__name__}", store, _ALL)
-        return store
-
-    def _check_options(self, parts: StoreParts) -> None:
-        options, wanted, name = self._options.backend, parts.store.options_class, parts.store.name
-        if options is None or (wanted is not None and isinstance(options, wanted)):
-            return
-        given = _class_name(type(options))
-        if wanted is None:
-            raise InvalidInputError("options", f"{name!r} stores take no options, not a {given}")
-        raise InvalidInputError("options", f"must be a {_class_name(wanted)} for {name!r} stores, not a {given}")
-
-    async def _opened_offload(self, found: PluginSet, stack: AsyncExitStack) -> Offload | None:
-        offload = self._offload
-        if offload is None or not isinstance(offload.blobs, str | os.PathLike):
-            return offload
-        url = blob_url(offload.blobs, "offload.blobs")
-        plugin, provider = found.blobs(scheme_of(url) or "")
-        blobs = await _entered(_call(plugin, "open", provider.open, url, url=url), stack)
-        _check(plugin, f"opens a {type(blobs).__name__}", blobs, BLOB_METHODS)
-        return attrs.evolve(offload, blobs=blobs)
-
-    async def _row_store(
-        self,
-        backend: RowBackend,
-        offload: Offload | None,
-        wrappers: Wrappers,
-        stack: AsyncExitStack,
-    ) -> StorePorts:
-        for plugin, wrapper in wrappers:
-            wrapped = _call(plugin, "wrap", wrapper.wrap, backend, url=self._url)
-            if not isinstance(wrapped, RowBackend):
-                raise plugin.error(f"wraps rows in a {type(wrapped).__name__}, which is no RowBackend")
-            backend = wrapped
-        store = RowStore(
-            backend,
-            deltas=self._deltas,
-            offload=offload,
-            read_only=self._options.read_only,
-            setup=self._options.setup,
-        )
-        return await stack.enter_async_context(store)
-
-    async def _direct_store(
-        self, opened: Any, parts: StoreParts, wrappers: Wrappers, stack: AsyncExitStack
-    ) -> StorePorts:
-        name = parts.store.name
-        for capability, asked in ((Capability.DELTAS, self._deltas), (Capability.OFFLOAD, self._offload)):
-            if asked is not None:
-                raise UnsupportedError(
-                    capability, f"{name!r} stores have no rows that core could encode: open them without {capability}"
-                )
-        for _, wrapper in wrappers:
-            raise InvalidInputError("wrappers", f"{wrapper.name!r} wraps rows, and {name!r} stores have none")
-        store = await _entered(opened, stack)
-        what = f"opens a {type(store).__name__}"
-        _check(parts.plugin, what, store, (*_STORE, "capabilities"))
-        if self._options.read_only and Capability.READ_ONLY not in store.capabilities:
-            raise UnsupportedError(Capability.READ_ONLY, f"{name!r} stores cannot be opened read-only")
-        query = retention = None
-        if parts.query is not None:
-            query = _call(parts.plugin, "bind", parts.query.bind, store, url=self._url)
-            _check(parts.plugin, f"binds a {type(query).__name__}", query, _QUERY)
-        elif Capability.QUERY in store.capabilities:
-            _check(parts.plugin, f"declares the capability {Capability.QUERY.value!r} and {what}", store, _QUERY)
-            query = store
-        if parts.retention is not None:
-            retention = _call(parts.plugin, "bind", parts.retention.bind, store, url=self._url)
-            _check(parts.plugin, f"binds a {type(retention).__name__}", retention, _RETENTION)
-        elif Capability.RETENTION in store.capabilities:
-            _check(
-                parts.plugin, f"declares the capability {Capability.RETENTION.value!r} and {what}", store, _RETENTION
-            )
-            retention = store
-        direct = DirectStore(name, store, query, retention, read_only=self._options.read_only)
-        stack.push_async_callback(direct.close)
-        return direct
-
-
-async def _entered(opened: Any, stack: AsyncExitStack) -> Any:
-    """Enter what can be entered; anything else is used as it is."""
-    if hasattr(type(opened), "__aenter__"):
-        return await stack.enter_async_context(opened)
-    return opened
-
-
-def _call(plugin: Plugin, verb: str, function: Callable[..., Any], *arguments: object, url: str) -> Any:
-    """Call a plugin's factory; what it raises by mistake is told with its name and without the URL's secrets."""
-    try:
-        made = function(*arguments)
-    except StrataError:
-        raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a plugin raises is told with its name
-        said = str(error)
-        shown = scrub(said, url)
-        # The traceback of a cause would print its message as it is.
-        raise plugin.error(f"fails to {verb}: {type(error).__name__}: {shown}") from (error if shown == said else None)
-    if isinstance(made, Coroutine):
-        made.close()
-        raise plugin.error(f"has an async {verb}: return an async context manager, and do the waiting there")
-    return made
-
-
-def _check(plugin: Plugin, what: str, made: object, needed: Iterable[str]) -> None:
-    missing = [name for name in needed if not hasattr(made, name)]
-    if missing:
-        raise plugin.error(f"{what}, which lacks {', '.join(missing)}")
-
-
-def _class_name(kind: type[Any]) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

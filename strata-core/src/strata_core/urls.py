@@ -71,7 +71,7 @@ def database_path(url: str, argument: str = "url") -> Path:
         raise InvalidInputError(
             argument,
             f"{redact(url)!r} names no file: write three slashes before a relative path "
-            "(sqlite:///orders.db) and four before an absolute one (sqlite:////srv/orders.db)",
+            f"({scheme_of(url)}:///orders.db) and four before an absolute one ({scheme_of(url)}:////srv/orders.db)",
         )
     return _decoded(rest[3:], url, argument)
 

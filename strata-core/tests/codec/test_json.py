@@ -168,3 +168,33 @@ def test_the_limit_of_4300_digits_does_not_depend_on_the_interpreters_own(limit)
             dump_json({"a": [10**4300]})
     finally:
         sys.set_int_max_str_digits(before)
+
+
+def _doubling(levels: int) -> object:
+    value: object = []
+    for _ in range(levels):
+        value = [value, value]
+    return value
+
+
+def test_a_value_that_contains_itself_twice_is_refused_at_once():
+    loop: list[object] = []
+    loop += [loop, loop]
+
+    with pytest.raises(InvalidInputError, match="10,000,000 lists and dicts"):
+        dump_json({"a": loop})
+
+
+def test_a_small_value_whose_text_would_never_end_is_refused_at_once():
+    with pytest.raises(InvalidInputError, match="10,000,000 lists and dicts"):
+        dump_json(_doubling(150))
+
+
+def test_a_wide_value_is_walked_to_its_end():
+    wide = {"rows": [[{"n": n}] for n in range(30_000)]}
+
+    assert wide == load_json(dump_json(wide))
+    with pytest.raises(InvalidInputError) as caught:
+        dump_json({"rows": [[{"n": n}] for n in range(30_000)] + [[{"n": (1,)}]]})
+    assert "state.rows[30000][0].n" == caught.value.argument
+    assert dump_json(_doubling(12)) == dump_json(load_json(dump_json(_doubling(12))))

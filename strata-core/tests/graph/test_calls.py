@@ -156,7 +156,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("state", [None, [], "x", {1}])
     def test_a_state_of_another_type_is_refused(self, state: Any) -> None:
-        with pytest.raises(InvalidInputError, match=r"^state: must be a dict"):
+        with pytest.raises(InvalidInputError, match=r"^state: must be of type dict, not"):
             asyncio.run(waiting().run("t", state))
 
     @pytest.mark.parametrize("signal", ["approve", True, {"is_approved": True}])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import re
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -186,6 +188,73 @@ def test_a_state_type_without_a_json_form_is_named_by_its_path() -> None:
         problem.text.partition(":")[0] for problem in caught.value.problems
     ]
     assert {ProblemCode.UNSUPPORTED_TYPE} == {problem.code for problem in caught.value.problems}
+
+
+@dataclasses.dataclass
+class Derived:
+    a: int = 0
+    b: int = dataclasses.field(init=False, default=0)
+
+
+@attrs.define
+class DerivedToo:
+    a: int = 0
+    b: int = attrs.field(init=False, default=0)
+
+
+@dataclasses.dataclass
+class Seeded:
+    a: int
+    seed: dataclasses.InitVar[int] = 0
+
+
+@attrs.define
+class Parsed:
+    a: int
+
+    def __init__(self, text: str) -> None:
+        self.a = int(text)
+
+
+@attrs.define
+class Demanding:
+    a: int
+
+    def __init__(self, a: int, more: str) -> None:
+        self.a = a + len(more)
+
+
+@attrs.define
+class Looking:
+    a: int = attrs.field(converter=attrs.Converter(lambda value, self: value, takes_self=True))  # type: ignore[misc,call-overload]
+
+
+@attrs.define
+class Outer:
+    inner: list[Derived]
+
+
+@pytest.mark.parametrize(
+    ("state_type", "text"),
+    [
+        (Derived, "state: the field 'b' of .*Derived has init=False"),
+        (DerivedToo, "state: the field 'b' of .*DerivedToo has init=False"),
+        (Seeded, "state: 'seed' of .*Seeded is an InitVar"),
+        (Parsed, "state: the constructor of .*Parsed does not take just its fields"),
+        (Demanding, "state: the constructor of .*Demanding does not take just its fields"),
+        (Looking, "state: the converter of field 'a' of .*Looking takes more than the value"),
+        (Outer, r"state\.inner\[\]: the field 'b' of .*Derived has init=False"),
+    ],
+)
+def test_a_class_that_its_constructor_could_not_build_again_from_its_fields_is_refused(
+    state_type: Any, text: str
+) -> None:
+    with pytest.raises(GraphValidationError) as caught:
+        new(state_type).add_node("A", keep).compile()
+
+    (problem,) = caught.value.problems
+    assert ProblemCode.UNSUPPORTED_TYPE is problem.code
+    assert re.match(text, problem.text)
 
 
 @pytest.mark.parametrize("state_type", [int, list, str, None, "Order", list[int], Fraction])

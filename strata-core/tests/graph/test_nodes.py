@@ -56,6 +56,15 @@ class AsyncCallable:
         return Count(state.n + 1)
 
 
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+class Unhashable(str):
+    __hash__ = None  # type: ignore[assignment]
+
+
 class TestHandlers:
     @pytest.mark.parametrize(
         "handler",
@@ -330,7 +339,18 @@ class TestRouting:
         assert Completed("t", Count(-100)) == asyncio.run(compiled.run("t", Count(4)))
 
     @BOTH
-    @pytest.mark.parametrize("router", [lambda state: "Elsewhere", lambda state: None, lambda state: 1 / 0])
+    @pytest.mark.parametrize(
+        "router",
+        [
+            lambda state: "Elsewhere",
+            lambda state: None,
+            lambda state: 1 / 0,
+            lambda state: 10**5000,
+            lambda state: Unprintable(),
+            lambda state: Unhashable("B"),
+        ],
+        ids=["unknown", "nothing", "raises", "long", "unprintable", "unhashable"],
+    )
     def test_a_router_that_names_no_target_fails_the_step(
         self, world: Any, policy: CheckpointPolicy, router: Any
     ) -> None:

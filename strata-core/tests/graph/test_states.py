@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
+import json
 import threading
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -190,7 +191,7 @@ class TestRoundTrip:
         class Special(Line):
             extra: int = 1
 
-        with pytest.raises(InvalidInputError, match=r"^state\.maybe: must be a Line, not .*Special"):
+        with pytest.raises(InvalidInputError, match=r"^state\.maybe: must be of type Line, not .*Special"):
             new_codec(Everything).dump(everything(maybe=Special(1.0)))
 
     @pytest.mark.parametrize(
@@ -258,6 +259,122 @@ class TestRoundTrip:
 
         with pytest.raises(RehydrationError, match=r"Positive refuses it: ValueError"):
             new_codec(Positive).load({"n": 0})
+
+
+class Plain(enum.Enum):
+    X = "x"
+
+
+class Text(enum.StrEnum):
+    X = "x"
+
+
+class Mixed(str, enum.Enum):  # noqa: UP042  # the older way to write it
+    X = "x"
+
+
+class Number(int, enum.Enum):
+    X = 1
+
+
+class TestEnums:
+    @pytest.mark.parametrize("kind", [Plain, Text, Mixed, Number, Level])
+    @pytest.mark.parametrize(
+        "within",
+        [
+            lambda kind, member: (kind, member),
+            lambda kind, member: (kind | None, member),
+            lambda kind, member: (list[kind], [member]),
+            lambda kind, member: (dict[str, kind], {"k": member}),
+            lambda kind, member: (tuple[kind, ...], (member,)),
+            lambda kind, member: (tuple[int, kind], (1, member)),
+        ],
+        ids=["alone", "optional", "list", "dict", "tuple", "pair"],
+    )
+    def test_every_kind_of_enum_reads_back_as_itself_wherever_it_stands(self, kind: Any, within: Any) -> None:
+        declared, value = within(kind, next(iter(kind)))
+        cls: Any = attrs.make_class("Holder", {"it": attrs.field(type=declared)})
+        codec = new_codec(cls)
+        content = codec.dump(cls(value))
+        again = codec.load(json.loads(json.dumps(content)))
+
+        assert repr(cls(value)) == repr(again)
+
+    def test_a_text_that_is_no_member_and_a_member_that_is_no_text_are_refused(self) -> None:
+        cls: Any = attrs.make_class("Holder", {"text": attrs.field(type=str), "it": attrs.field(type=Text)})
+
+        with pytest.raises(InvalidInputError, match=r"^state\.it: must be of type Text, not str"):
+            new_codec(cls).dump(cls("x", "x"))
+        with pytest.raises(InvalidInputError, match=r"^state\.text: must be a str, not .*Text"):
+            new_codec(cls).dump(cls(Text.X, Text.X))
+
+    def test_a_hook_for_one_of_them_is_asked_instead(self) -> None:
+        converter = strict_converter()
+        converter.register_unstructure_hook(Text, lambda value: value.name)
+        converter.register_structure_hook(Text, lambda value, _: Text[value])
+        cls: Any = attrs.make_class("Holder", {"it": attrs.field(type=Text)})
+
+        assert {"it": "X"} == new_codec(cls, converter).dump(cls(Text.X))
+        assert cls(Text.X) == new_codec(cls, converter).load({"it": "X"})
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+    DELETE = 4
+    BOTH = 3
+
+
+class Bits(enum.IntFlag):
+    LOW = 1
+    HIGH = 2
+
+
+class TestFlags:
+    @pytest.mark.parametrize("value", [Access.READ, Access.BOTH, Access.READ | Access.WRITE])
+    def test_a_member_with_a_name_reads_back_as_itself(self, value: Access) -> None:
+        cls: Any = attrs.make_class("Granted", {"access": attrs.field(type=Access)})
+        codec = new_codec(cls)
+
+        assert cls(value) == codec.load(codec.dump(cls(value)))
+
+    @pytest.mark.parametrize("value", [Access.READ | Access.DELETE, Access(0), Bits.LOW | Bits.HIGH])
+    def test_a_combination_without_a_name_is_refused_when_it_is_saved(self, value: Any) -> None:
+        cls: Any = attrs.make_class("Granted", {"access": attrs.field(type=type(value))})
+
+        with pytest.raises(InvalidInputError, match=r"^state\.access: must be one member of (Access|Bits)"):
+            new_codec(cls).dump(cls(value))
+
+
+class TestFieldConverters:
+    """A constructor runs them again at every resume."""
+
+    def test_one_that_keeps_its_own_results_is_fine(self) -> None:
+        @attrs.define
+        class Tags:
+            tags: tuple[str, ...] = attrs.field(converter=tuple)
+            name: str = attrs.field(default=" a ", converter=attrs.converters.optional(str.strip))
+
+        codec: Any = new_codec(Tags)
+        assert {"tags": ["a", "b"], "name": "a"} == codec.dump(Tags(["a", "b"]))
+        assert Tags(("a", "b")) == codec.load(codec.dump(Tags(["a", "b"])))
+
+    @pytest.mark.parametrize(
+        ("convert", "problem"),
+        [(lambda value: value + 1, "changes its own result"), (lambda value: [][value], "refuses its own result")],
+    )
+    def test_one_that_would_change_the_state_at_every_resume_is_refused_when_it_is_saved(
+        self, convert: Any, problem: str
+    ) -> None:
+        @attrs.define
+        class Converted:
+            n: int = attrs.field(converter=convert, on_setattr=attrs.setters.NO_OP)
+
+        state = object.__new__(Converted)
+        state.n = 1
+
+        with pytest.raises(InvalidInputError, match=rf"^state\.n: its converter {problem}"):
+            new_codec(Converted).dump(state)
 
 
 class TestConverters:
@@ -370,7 +487,10 @@ class TestOverrides:
                 "state.price: must be a number, not str",
             ),
             (HumanSignal.approve("j").with_override("price", True), "state.price: must be a number, not bool"),
-            (HumanSignal.approve("j").with_override("prize", 1.0), "state.prize: is no field of Line"),
+            (
+                HumanSignal.approve("j").with_override("prize", 1.0),
+                "state.prize: is no field of Line (did you mean 'price'?)",
+            ),
             (
                 HumanSignal.approve("j").with_override("price", Decimal(1)),
                 "overrides.price: decimal.Decimal has no JSON",

@@ -431,6 +431,83 @@ class TestCancellationsThatNobodyAskedFor:
 
         assert (FailureCode.ROUTING_FAILED, "A") == (result.code, result.node)
 
+    @pytest.mark.parametrize("name", ["awaits", "raises"])
+    @pytest.mark.parametrize("where", ["node", "router"])
+    def test_in_a_task_that_has_survived_a_cancellation(self, world: Any, name: str, where: str) -> None:
+        """What a shutdown handler runs is no less a run, though its task was cancelled before."""
+        bad = getattr(self, name)
+        if where == "node":
+            compiled = graph(world, CheckpointPolicy.BOUNDARIES, bad)
+        else:
+            compiled = (
+                new(Job)
+                .add_node("B", does("B"))
+                .add_node("C", does("C"))
+                .add_conditional_edge("B", bad, ["C"])
+                .compile(clock=world.clock)
+            )
+
+        async def handler() -> Any:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return await compiled.run("t", Job())
+
+        async def main() -> Any:
+            task = asyncio.create_task(handler())
+            await asyncio.sleep(0)
+            task.cancel()
+            return await task
+
+        result = asyncio.run(main())
+
+        wanted = FailureCode.NODE_FAILED if where == "node" else FailureCode.ROUTING_FAILED
+        assert (wanted, "B") == (result.code, result.node)
+
+
+@BOTH
+def test_a_cancellation_that_was_asked_for_before_the_run_began_is_no_failure_of_a_node(
+    world: Any, policy: CheckpointPolicy
+) -> None:
+    async def cancelled_already(store: Any) -> Any:
+        task: Any = asyncio.current_task()
+        task.cancel()
+        return await graph(world, policy, forever).run("t", Job(), store)
+
+    async def main() -> None:
+        async with world.open() as store:
+            for target in (None, store):
+                with pytest.raises(asyncio.CancelledError):
+                    await asyncio.create_task(cancelled_already(target))
+
+            assert "failed" not in [row[0] for row in await world.rows(store, "t")]
+            assert None is await store.live_lease("t")
+
+    asyncio.run(main())
+
+
+def test_cancelling_a_task_again_that_has_survived_a_cancellation_cancels_its_run(world: Any) -> None:
+    async def main() -> None:
+        started = asyncio.Event()
+
+        async def waits(state: Job) -> Job:
+            started.set()
+            return await forever(state)
+
+        async def handler() -> Any:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return await graph(world, CheckpointPolicy.BOUNDARIES, waits).run("t", Job())
+
+        task = asyncio.create_task(handler())
+        await asyncio.sleep(0)
+        task.cancel()
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
 
 @pytest.mark.parametrize("deadline", ["tomorrow", 5, 1.5])
 def test_a_deadline_of_another_type_is_refused_before_anything_runs(world: Any, deadline: Any) -> None:

@@ -46,7 +46,7 @@ STATES: dict[str, tuple[Checkpoint | None, bool]] = {
     "no thread": (None, False),
     "interrupted": (seed(), False),
     "interrupted, leased": (seed(), True),
-    "interrupted by a person with a timeout": (
+    "interrupted, with a timeout": (
         seed(wait=Wait(WaitKind.PERSON, due_at=_AT + timedelta(days=9))),
         False,
     ),
@@ -75,6 +75,7 @@ STATES: dict[str, tuple[Checkpoint | None, bool]] = {
 
 CALLS: dict[str, Any] = {
     "run": lambda graph, store: graph.run("t", {"n": 5}, store),
+    "run anew": lambda graph, store: graph.run("t", {"n": 5}, store, if_exists="error"),
     "approve": lambda graph, store: graph.resume("t", HumanSignal.approve("jdoe"), store),
     "reject": lambda graph, store: graph.resume("t", HumanSignal.reject("jdoe"), store),
     "resume with nothing": lambda graph, store: graph.resume("t", None, store),
@@ -91,27 +92,27 @@ OUTCOMES = {
 }
 
 # Capitals are outcomes as above; anything else is the code of a refusal, which adds nothing under either policy.
-#                                           run    approve           reject            with None         end
+#                                  run  anew          approve         reject          with None       end
 TABLE = {
-    "no thread":                              "RUN  not_found        not_found        not_found        not_found",
-    "interrupted":                            "RUN  GO               GO               signal_required  END",
-    "interrupted, leased":                    "HELD already_resumed  already_resumed  signal_required  lease_held",
-    "interrupted by a person with a timeout": "RUN  GO               GO               signal_required  END",
-    "interrupted by an event":                "RUN  wrong_wait       wrong_wait       wrong_wait       END",
-    "interrupted by a timer":                 "RUN  wrong_wait       wrong_wait       wrong_wait       END",
-    "failed":                                 "RUN  GO               GO               GO               END",
-    "failed, answered":                       "RUN  GO               GO               GO               END",
-    "cancelled":                              "RUN  GO               GO               GO               END",
-    "resumed":                                "RUN  already_resumed  already_resumed  already_resumed  END",
-    "running":                                "RUN  running          running          running          END",
-    "running, leased":                        "HELD running          running          running          lease_held",
-    "running, answered":                      "RUN  already_resumed  already_resumed  running          END",
-    "running, answered, leased":              "HELD already_resumed  already_resumed  running          lease_held",
-    "completed":                              "RUN  completed        completed        completed        completed",
-    "completed, answered":                    "RUN  already_resumed  already_resumed  completed        completed",
-    "ended":                                  "RUN  ended            ended            ended            ended",
-    "of another graph":                       "RUN  wrong_graph      wrong_graph      wrong_graph      wrong_graph",
-    "at a node that is gone":                 "RUN  unknown_node     GO               signal_required  END",
+    "no thread":                    "RUN  RUN           not_found       not_found       not_found       not_found",
+    "interrupted":                  "RUN  thread_exists GO              GO              signal_required END",
+    "interrupted, leased":          "HELD thread_exists already_resumed already_resumed signal_required lease_held",
+    "interrupted, with a timeout":  "RUN  thread_exists GO              GO              signal_required END",
+    "interrupted by an event":      "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
+    "interrupted by a timer":       "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
+    "failed":                       "RUN  thread_exists GO              GO              GO              END",
+    "failed, answered":             "RUN  thread_exists GO              GO              GO              END",
+    "cancelled":                    "RUN  thread_exists GO              GO              GO              END",
+    "resumed":                      "RUN  thread_exists already_resumed already_resumed already_resumed END",
+    "running":                      "RUN  thread_exists running         running         running         END",
+    "running, leased":              "HELD thread_exists running         running         running         lease_held",
+    "running, answered":            "RUN  thread_exists already_resumed already_resumed running         END",
+    "running, answered, leased":    "HELD thread_exists already_resumed already_resumed running         lease_held",
+    "completed":                    "RUN  thread_exists completed       completed       completed       completed",
+    "completed, answered":          "RUN  thread_exists already_resumed already_resumed completed       completed",
+    "ended":                        "RUN  thread_exists ended           ended           ended           ended",
+    "of another graph":             "RUN  thread_exists wrong_graph     wrong_graph     wrong_graph     wrong_graph",
+    "at a node that is gone":       "RUN  thread_exists unknown_node    GO              signal_required END",
 }  # fmt: skip
 
 

@@ -111,23 +111,23 @@ class TestUnknownNames:
         assert {"acme", "memory"} <= set(installed.split(", "))
 
     @pytest.mark.parametrize(
-        ("kind", "scheme", "package"),
+        ("kind", "scheme", "way_out"),
         [
-            ("store", "sqlite", "strata-sqlite"),
-            ("store", "postgres", "strata-postgres"),
-            ("store", "postgresql", "strata-postgres"),
-            ("store", "redis", "strata-redis"),
-            ("store", "rediss", "strata-redis"),
-            ("blobs", "s3", "strata-blobs-s3"),
+            ("store", "sqlite", "install strata-sqlite"),
+            ("store", "postgres", "strata-postgres is planned, not available yet"),
+            ("store", "postgresql", "strata-postgres is planned, not available yet"),
+            ("store", "redis", "strata-redis is planned, not available yet"),
+            ("store", "rediss", "strata-redis is planned, not available yet"),
+            ("blobs", "s3", "strata-blobs-s3 is planned, not available yet"),
         ],
     )
-    def test_a_scheme_that_we_publish_names_the_package(
-        self, kind: str, scheme: str, package: str, monkeypatch: pytest.MonkeyPatch
+    def test_a_scheme_of_ours_names_the_package_and_whether_there_is_one(
+        self, kind: str, scheme: str, way_out: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The way out is one command."""
+        """Nobody is sent to install what does not exist."""
         monkeypatch.setattr("strata_core.plugins._entries.distributions", list)
 
-        assert str(refusal(scheme, kind)).endswith(f"installed: none; install {package}")
+        assert str(refusal(scheme, kind)).endswith(f"installed: none; {way_out}")
 
     def test_a_blob_scheme_is_not_mistaken_for_a_store(self) -> None:
         """Whoever opens a store with it is told where it belongs."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from strata_core.errors import CorruptCheckpointError, StoreBusyError, StoreUnavailableError
+from strata_core.errors import ConflictError, CorruptCheckpointError, StoreBusyError, StoreUnavailableError
 from strata_core.memory import MemoryBackend
 from strata_core.options import Deltas, Offload
 from strata_core.rows import NOTHING, HeadQuery
@@ -308,3 +308,60 @@ def test_a_load_that_meets_a_purge_between_rows_and_values_starts_over(memory, b
             return await store.load("t")
 
     assert asyncio.run(scenario()) is None
+
+
+def test_a_save_that_would_be_refused_puts_nothing(memory, blobs, options, checkpoint, later):
+    async def scenario():
+        async with RowStore(memory, **options) as store:
+            lease = await store.acquire_lease("t", owner="a", ttl=timedelta(seconds=30), save=checkpoint("t", {"n": 0}))
+            entry = await store.load("t")
+            await store.release_lease(lease)
+            assert await store.purge(later, states={entry.checkpoint.state}) == 1
+            for call in (
+                store.save_if_latest(checkpoint("t", {"big": BIG}), entry.revision),
+                store.save_if_latest(checkpoint("t", {"big": BIG}), 0),
+                store.save_under_lease(checkpoint("t", {"big": BIG}), lease),
+            ):
+                with pytest.raises(ConflictError):
+                    await call
+
+    asyncio.run(scenario())
+
+    assert (0, {}) == (blobs.puts, blobs.content)
+
+
+def test_a_save_that_a_purge_overtakes_leaves_no_blob_behind(memory, blobs, options, checkpoint, later):
+    async def scenario():
+        async with RowStore(memory, **options) as store, RowStore(memory, **options) as other:
+            await store.save(checkpoint("t", {"n": 0}, "completed"))
+            entry = await store.load("t")
+
+            async def purge():
+                assert await other.purge(later) == 1
+
+            blobs.after_put = purge
+            with pytest.raises(ConflictError):
+                await store.save_if_latest(checkpoint("t", {"big": BIG}), entry.revision)
+        return await memory.read_head("t")
+
+    assert asyncio.run(scenario()) is None
+    assert {} == blobs.content
+
+
+def test_a_thread_is_known_to_have_external_blobs_before_the_first_is_put(memory, blobs, options, checkpoint):
+    seen = []
+
+    async def scenario():
+        async with RowStore(memory, **options) as store:
+            await store.save(checkpoint("old", {"n": 0}))
+            for thread in ("old", "new"):
+
+                async def look(thread=thread):
+                    seen.append((await memory.read_head(thread)).external)
+
+                blobs.before_put = look
+                await store.save(checkpoint(thread, {"big": BIG}))
+
+    asyncio.run(scenario())
+
+    assert [True, True] == seen

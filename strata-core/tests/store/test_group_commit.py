@@ -234,6 +234,19 @@ def test_a_cancelled_save_with_deltas_lets_the_next_one_pass_and_leaves_nothing_
                 results = await asyncio.gather(*tasks, return_exceptions=True)
                 assert sum(isinstance(result, int) for result in results) >= 3
             sequences = [entry.sequence for entry in (await store.get_log("t", limit=1000)).entries]
-            return sequences == list(range(len(sequences))), store._saver._turns._turns
+            return sequences == list(range(len(sequences))), store._saver._turns._queues
 
     assert (True, {}) == asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("limit", [1, 1000])
+def test_a_purge_whose_answer_is_lost_counts_what_went_and_keeps_to_its_limit(probe, checkpoint, later, limit):
+    async def scenario():
+        async with RowStore(probe) as store:
+            for n in range(3):
+                await store.save(checkpoint(f"t{n}", {}, "completed"))
+            probe.faults[len(probe.batches) + 1] = "after"
+            purged = await store.purge(later, limit=limit)
+            return purged, len((await store.list_threads()).threads)
+
+    assert (min(limit, 3), 3 - min(limit, 3)) == asyncio.run(scenario())

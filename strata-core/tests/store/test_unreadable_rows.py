@@ -115,3 +115,15 @@ def test_a_listing_does_not_skip_a_thread_that_it_cannot_read(memory, checkpoint
 
     with pytest.raises(CorruptCheckpointError):
         asyncio.run(scenario())
+
+
+def test_a_page_of_the_log_does_not_depend_on_a_row_that_it_does_not_return(memory, checkpoint):
+    async def scenario():
+        async with RowStore(memory) as store:
+            await store.save(checkpoint("t", {}))
+            await store.save(checkpoint("t", {}))
+            _damage(memory, 1, version="1.10.0", body=b"?")
+            page = await store.get_log("t", limit=1)
+            return [entry.sequence for entry in page.entries], page.next_start
+
+    assert ([0], 1) == asyncio.run(scenario())

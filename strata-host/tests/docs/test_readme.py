@@ -47,21 +47,36 @@ def test_the_first_example_prints_what_the_readme_says(examples: Path) -> None:
     assert shown == run(examples, "approve.py")
 
 
-def test_the_command_shows_what_the_first_example_left(examples: Path) -> None:
+def test_the_first_example_sends_nothing_twice_when_it_is_run_again(examples: Path) -> None:
     run(examples, "approve.py")
+    again = run(examples, "approve.py").splitlines()
+
+    assert ["thread_exists:"] * 2 == [line.split()[1] for line in again[:2]]
+    assert ["already_resumed:"] * 3 == [line.split()[1] for line in again[2:]]
+
+
+def test_the_threads_of_the_first_example_are_finished_and_can_be_purged(examples: Path) -> None:
+    run(examples, "approve.py")
+    listed = run(examples, "-m", "strata_host", "thread", "list", "--storage", "transfers.db", "--status", "completed")
+
+    assert {"wire-1", "wire-2"} == {line.split()[0] for line in listed.splitlines()[1:]}
+
+
+def test_the_commands_show_the_transfer_that_the_demo_left_waiting(examples: Path) -> None:
+    run(examples, str(ROOT / "strata-host/demos/wire_transfer/main.py"), "--dir", "demo")
     commands = [
         line.split()[1:]
         for language, code in BLOCKS
         if language == "sh"
         for line in code.splitlines()
-        if line.startswith("strata ")
+        if line.startswith(".venv/bin/strata ")
     ]
 
     shown = [run(examples, "-m", "strata_host", *command) for command in commands]
 
     assert len(commands) == 3
-    assert "wire-1" in shown[1]
-    assert "[interrupted] node=Prepare -> Send" in shown[2]
+    assert all("wire-initech" in output for output in shown[:2])
+    assert "[interrupted] node=PrepareWireTransfer -> ExecuteWireTransfer" in shown[2]
 
 
 def test_the_store_of_the_readme_passes_the_suite_of_the_readme(examples: Path) -> None:

@@ -6,6 +6,7 @@ fifty saves must not be a hundred statements.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -59,7 +60,7 @@ class Changes:
         self._old_pairs: list[tuple[str, str, int]] = []
         self._blobs: list[tuple[int, str, bytes]] = []
         self._erased: list[int] = []
-        self._gone: list[tuple[int]] = []
+        self._gone: list[int] = []
 
     def new_token(self) -> int:
         """Return the next lease token."""
@@ -81,7 +82,7 @@ class Changes:
             self._change_pairs(thread, None if record is None else record[_METADATA], None)
         if new is None:
             if thread is not None:
-                self._gone.append((thread,))
+                self._gone.append(thread)
             return
         stored = metadata_text(new.metadata)
         if thread is None or record is None or known is None:
@@ -127,13 +128,15 @@ class Changes:
 
     def write(self, db: sqlite3.Connection) -> None:
         """Write everything, inside the transaction that is open."""
-        for thread in self._erased:
-            db.execute("DELETE FROM strata_rows WHERE thread = ?", (thread,))
-            db.execute("DELETE FROM strata_blobs WHERE thread = ?", (thread,))
+        if self._erased:
+            erased = (json.dumps(self._erased),)
+            db.execute("DELETE FROM strata_rows WHERE thread IN (SELECT value FROM json_each(?))", erased)
+            db.execute("DELETE FROM strata_blobs WHERE thread IN (SELECT value FROM json_each(?))", erased)
         if self._old_pairs:
             db.executemany("DELETE FROM strata_metadata WHERE key = ? AND value = ? AND thread = ?", self._old_pairs)
         if self._gone:
-            db.executemany("DELETE FROM strata_heads WHERE thread = ?", self._gone)
+            gone = (json.dumps(self._gone),)
+            db.execute("DELETE FROM strata_heads WHERE thread IN (SELECT value FROM json_each(?))", gone)
         for columns, heads in self._heads.items():
             for part in _parts(heads):
                 db.execute(put(columns, len(part)), _flat(part))

@@ -60,12 +60,12 @@ def open_writer(path: str, options: SqliteOptions, *, create: bool) -> sqlite3.C
     """Open the connection that writes; `create` makes or upgrades the tables."""
     db = connect(path, "rwc", options)
     try:
-        identify(db, path)
+        version = identify(db, path)
         db.execute(f"PRAGMA synchronous = {options.synchronous.value}")
         if options.synchronous is Synchronous.FULL:
             db.execute("PRAGMA fullfsync = ON")
         if create:
-            set_up(db, path, options)
+            _make(db, path, options, version)
     except BaseException:
         db.close()
         raise
@@ -142,10 +142,14 @@ def check(db: sqlite3.Connection, path: str, *, oldest: int) -> int:
 
 def set_up(db: sqlite3.Connection, path: str, options: SqliteOptions) -> None:
     """Create or upgrade the tables, and make the file durable.  Idempotent, also from many processes at once."""
-    if identify(db, path) == 0:
+    _make(db, path, options, identify(db, path))
+
+
+def _make(db: sqlite3.Connection, path: str, options: SqliteOptions, version: int) -> None:
+    if version == 0:
         db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
     _use_wal(db, path, options)
-    if identify(db, path) < VERSION:
+    if version < VERSION:
         _upgrade(db, path)
     _sync_folder(path)
 

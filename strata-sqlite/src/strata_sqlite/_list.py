@@ -20,7 +20,7 @@ import attrs
 
 from strata_core.clock import Clock, micros
 from strata_core.rows import Head, HeadQuery
-from strata_sqlite._heads import READ, head_from
+from strata_sqlite._heads import READ, head_from, metadata_text
 from strata_sqlite._schema import STATES
 
 __all__ = ["RARE", "list_heads", "page_statement"]
@@ -43,7 +43,15 @@ CROSS JOIN strata_heads AS h ON h.thread = page.value
 LEFT JOIN strata_rows AS r ON r.thread = h.thread AND r.sequence = h.sequence
 ORDER BY page.key
 """  # noqa: S608
-_CARRIES: Final = "EXISTS (SELECT 1 FROM strata_metadata AS m WHERE m.key = ? AND m.value = ? AND m.thread = h.thread)"
+_CARRIES: Final = """NOT EXISTS (
+    SELECT 1 FROM json_each(?) AS pair WHERE NOT EXISTS (
+        SELECT 1 FROM strata_metadata AS m WHERE m.key = pair.key AND m.value = pair.value AND m.thread = h.thread))"""
+_RARE_PAIR: Final = """
+SELECT pair.key, pair.value FROM json_each(?) AS pair
+WHERE (SELECT count(*) FROM (
+    SELECT 1 FROM strata_metadata AS m WHERE m.key = pair.key AND m.value = pair.value LIMIT ?)) <= ?
+LIMIT 1
+"""
 
 
 @attrs.frozen
@@ -57,6 +65,8 @@ class _Term:
 
 def list_heads(db: sqlite3.Connection, clock: Clock, query: HeadQuery) -> list[Head]:
     """Return heads as `RowBackend.list_heads` promises."""
+    if query.states is not None and not query.states:
+        return []
     db.execute("BEGIN")
     try:
         now = micros(clock.now())
@@ -71,12 +81,13 @@ def list_heads(db: sqlite3.Connection, clock: Clock, query: HeadQuery) -> list[H
 
 def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[str, list[Any]]:
     """Return the statement that selects the numbers of the heads to list, and its values."""
-    rare = [term for term in _indexed(query, now) if _is_rare(db, term)]
+    start = _rare(db, query, now)
     order = "ASC" if query.oldest_first else "DESC"
-    if rare:
-        start, terms = rare[0], [*_indexed_as_filters(query, now), *_window(query), *_others(query, now)]
-        if query.state is not None:
-            terms.append(_Term("h.state = ?", (STATES.get(query.state, query.state),)))
+    if start is not None:
+        terms = [*_indexed(query, now), *_window(query), *_others(query, now)]
+        if query.states is not None:
+            states = _states(db, query)
+            terms.append(_Term(f"h.state IN ({', '.join('?' * len(states))})", tuple(states)))
         where = " AND ".join([start.sql, *(term.sql for term in terms)])
         values = [*start.values, *(value for term in terms for value in term.values), query.limit]
         statement = (
@@ -93,7 +104,7 @@ def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[
     # The filters stand outside the merge: inside, a range that never passes them would be walked to its end before
     # the first head came out.  LIMIT -1 keeps SQLite from moving them in.
     walk = " UNION ALL ".join([range_] * len(states)) + f" ORDER BY 2 {order}, 3 {order} LIMIT -1"
-    filters = [*_indexed_as_filters(query, now), *_others(query, now)]
+    filters = [*_indexed(query, now), *_others(query, now)]
     statement = (
         f"SELECT h.thread FROM ({walk}) AS walk CROSS JOIN strata_heads AS h ON h.thread = walk.thread "  # noqa: S608
         f"WHERE {' AND '.join(term.sql for term in filters)} LIMIT ?"
@@ -103,17 +114,26 @@ def page_statement(db: sqlite3.Connection, query: HeadQuery, now: int) -> tuple[
 
 
 def _states(db: sqlite3.Connection, query: HeadQuery) -> list[int | str]:
-    if query.state is not None:
-        return [STATES.get(query.state, query.state)]
+    if query.states is not None:
+        return [STATES.get(state, state) for state in sorted(query.states)]
     if query.rowless:
         return [""]
     return [record[0] for record in db.execute(_STATES).fetchall()] or [""]
 
 
+def _rare(db: sqlite3.Connection, query: HeadQuery, now: int) -> _Term | None:
+    """Return a filter to begin at, which few heads pass."""
+    if query.metadata:
+        pair = db.execute(_RARE_PAIR, (metadata_text(query.metadata), RARE + 1, RARE)).fetchone()
+        if pair is not None:
+            source = "strata_metadata AS p CROSS JOIN strata_heads AS h ON h.thread = p.thread"
+            return _Term("p.key = ? AND p.value = ?", pair, source)
+    return next((term for term in _indexed(query, now) if term.source and _is_rare(db, term)), None)
+
+
 def _indexed(query: HeadQuery, now: int) -> Iterator[_Term]:
-    for pair in query.metadata.items():
-        source = "strata_metadata AS p CROSS JOIN strata_heads AS h ON h.thread = p.thread"
-        yield _Term("p.key = ? AND p.value = ?", pair, source)
+    if query.metadata:
+        yield _Term(_CARRIES, (metadata_text(query.metadata),))  # one term, however many pairs
     if query.due_until is not None:
         yield _Term("h.due <= ?", (query.due_until,), "strata_heads AS h INDEXED BY strata_heads_by_due")
     if query.leased:
@@ -125,16 +145,8 @@ def _indexed(query: HeadQuery, now: int) -> Iterator[_Term]:
         yield _Term(sql, tuple(values), "strata_heads AS h INDEXED BY strata_heads_by_graph")
 
 
-def _indexed_as_filters(query: HeadQuery, now: int) -> Iterator[_Term]:
-    for pair in query.metadata.items():
-        yield _Term(_CARRIES, pair)
-    yield from _indexed(attrs.evolve(query, metadata={}), now)
-
-
 def _is_rare(db: sqlite3.Connection, term: _Term) -> bool:
-    # Counted on the index alone: the join that a metadata pair begins with is left out.
-    source = term.source.split(" CROSS JOIN ", maxsplit=1)[0]
-    statement = f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {term.sql} LIMIT ?)"  # noqa: S608
+    statement = f"SELECT count(*) FROM (SELECT 1 FROM {term.source} WHERE {term.sql} LIMIT ?)"  # noqa: S608
     return bool(db.execute(statement, (*term.values, RARE + 1)).fetchone()[0] <= RARE)
 
 

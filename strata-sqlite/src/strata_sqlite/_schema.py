@@ -39,6 +39,14 @@ STATES: Final = {
 }
 """How a thread's state is kept in `strata_heads`; part of the file format, so never renumbered."""
 
+
+def _text(moment: str) -> str:
+    """Return the SQL for microseconds since 1970 as text.  Division and remainder round down, also before 1970."""
+    micros = f"({moment} % 1000000 + 1000000) % 1000000"
+    seconds = f"({moment} - {micros}) / 1000000"
+    return f"strftime('%Y-%m-%dT%H:%M:%S', {seconds}, 'unixepoch') || printf('.%06dZ', {micros})"
+
+
 _VERSION_1: Final = (
     """
     CREATE TABLE strata_heads(
@@ -105,28 +113,26 @@ _VERSION_1: Final = (
     FROM strata_heads AS h
     CROSS JOIN strata_rows AS r ON r.thread = h.thread
     """,
-    """
+)
+_VERSION_2: Final = (
+    "DROP VIEW IF EXISTS threads",
+    f"""
     CREATE VIEW threads AS
     SELECT h.thread_id,
            CASE h.state
                WHEN 1 THEN 'interrupted' WHEN 2 THEN 'failed' WHEN 3 THEN 'cancelled' WHEN 4 THEN 'running'
                WHEN 5 THEN 'completed' WHEN 6 THEN 'ended' WHEN 7 THEN 'resumed' ELSE h.state END AS state,
-           strftime('%Y-%m-%dT%H:%M:%S', h.updated / 1000000, 'unixepoch')
-               || printf('.%06dZ', h.updated % 1000000) AS updated_at,
+           {_text("h.updated")} AS updated_at,
            h.sequence + 1 AS checkpoints,
-           strftime('%Y-%m-%dT%H:%M:%S', h.due / 1000000, 'unixepoch')
-               || printf('.%06dZ', h.due % 1000000) AS due_at,
+           {_text("h.due")} AS due_at,
            h.graph_id,
            h.graph_version,
            h.metadata,
            CASE WHEN h.token <> 0 THEN h.owner END AS lease_owner,
-           CASE WHEN h.token <> 0 THEN strftime('%Y-%m-%dT%H:%M:%S', h.expires / 1000000, 'unixepoch')
-               || printf('.%06dZ', h.expires % 1000000) END AS lease_expires_at
+           CASE WHEN h.token <> 0 THEN {_text("h.expires")} END AS lease_expires_at
     FROM strata_heads AS h
     WHERE h.sequence >= 0
-    """,
-)
-_VERSION_2: Final = (
+    """,  # noqa: S608
     """
     CREATE TABLE strata_blobs(
         thread  INTEGER NOT NULL,
@@ -143,6 +149,9 @@ _VERSION_2: Final = (
 )
 
 STEPS: Final = (_VERSION_1, _VERSION_2)
-"""What leads from each version to the next; a new file takes all of them."""
+"""What leads from each version to the next; a new file takes all of them.
+
+Views hold nothing, so one that a later step makes anew is not made by an earlier one.
+"""
 VERSION: Final = len(STEPS)
 """The version this release writes."""

@@ -1,10 +1,11 @@
 """The folder store keeps every promise of the contract."""
 
+import functools
 from pathlib import Path
 
 import pytest
 
-from strata_conformance import OpenBackend, RowBackendTests
+from strata_conformance import OpenBackend, Reference, RowBackendTests
 from strata_core.testing import FakeClock
 from strata_folder import FolderBackend
 
@@ -13,3 +14,7 @@ class TestFolder(RowBackendTests):
     @pytest.fixture
     def open_backend(self, tmp_path: Path, clock: FakeClock) -> OpenBackend:
         return lambda: FolderBackend(tmp_path / "store", clock=clock)
+
+    @pytest.fixture
+    def reference(self, tmp_path: Path) -> Reference:
+        return functools.partial(FolderBackend, tmp_path / "store")

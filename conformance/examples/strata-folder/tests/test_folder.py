@@ -158,6 +158,61 @@ def test_a_row_beyond_the_head_does_not_exist(root: Path) -> None:
     assert [0, 1, 5] == asyncio.run(main())
 
 
+def test_a_save_is_durable_in_this_order(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of a new thread, its blobs and row, their names, then the head that counts them in, and its name."""
+    steps: list[str] = []
+
+    def noted(function: Callable[..., None]) -> Callable[..., None]:
+        def note(path: Path, *content: bytes) -> None:
+            steps.append(f"{function.__name__} {path.relative_to(root)}")
+            function(path, *content)
+
+        return note
+
+    for function in (_files.put, _files.sync):
+        monkeypatch.setattr(f"strata_folder._backend.{function.__name__}", noted(function))
+
+    async def main() -> None:
+        async with RowStore(FolderBackend(root), offload=Offload(threshold=100)) as store:
+            await store.save(checkpoint(0, "u", big="y" * 200))
+            await store.purge(NOW + timedelta(days=1), states={ThreadState.RUNNING}, limit=1)
+
+    asyncio.run(main())
+    (blob,) = [step for step in steps if len(step) > 70]
+
+    assert [
+        "sync threads",
+        blob,
+        "put threads/75/0.row",
+        "sync threads/75",
+        "put threads/75/head",
+        "sync threads/75",
+        "sync threads",
+    ] == steps
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its content is on the disk before it gets its name; when that fails, the old file stays."""
+    path = tmp_path / "head"
+    path.write_bytes(b"old")
+    seen: list[bytes] = []
+
+    def fails(_: int) -> None:
+        seen.append(path.read_bytes())
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails)
+        with pytest.raises(OSError, match="Input/output"):
+            _files.put(path, b"new")
+    before = path.read_bytes()
+    _files.put(path, b"new")
+
+    assert [b"old"] == seen
+    assert b"old" == before
+    assert b"new" == path.read_bytes()
+
+
 def test_a_newer_format_is_refused(root: Path) -> None:
     """By its name, before anything is read or written, however it is opened."""
     (root / "format").write_bytes(b"strata-folder 2\n")

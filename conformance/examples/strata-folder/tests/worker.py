@@ -6,6 +6,7 @@ Each line goes out after the call returned: ``saved <thread> <sequence> <n>``, `
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sys
 from datetime import UTC, datetime, timedelta
@@ -35,9 +36,9 @@ async def main(folder: str, seed: int, rounds: int) -> None:
                 say("token", lease.token)
                 await store.release_lease(lease)
             if n % 4 == 3:
-                gone = f"{seed}-gone-{n}"
+                gone = f"{seed}-gone-{os.getpid()}-{n}"  # nobody saves it again
                 await store.save(Checkpoint(gone, CheckpointStatus.COMPLETED, state, NOW - timedelta(days=9)))
-                await store.purge(NOW - timedelta(days=1), limit=1)
+                await store.purge(NOW - timedelta(days=1))
                 say("purged", gone)
 
 

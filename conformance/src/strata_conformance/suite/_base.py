@@ -11,9 +11,10 @@ import pytest
 from strata_conformance._runner import run
 from strata_core.capabilities import Capability
 from strata_core.ports import CheckpointQuery, CheckpointRetention, CheckpointStore
+from strata_core.rows import RowBackend
 from strata_core.testing import FakeClock
 
-__all__ = ["OpenStore", "PortTests", "Store", "SuiteTests"]
+__all__ = ["OpenStore", "PortTests", "Reference", "Store", "SuiteTests"]
 
 
 class Store(CheckpointStore, CheckpointQuery, CheckpointRetention, Protocol):
@@ -21,6 +22,8 @@ class Store(CheckpointStore, CheckpointQuery, CheckpointRetention, Protocol):
 
 
 OpenStore: TypeAlias = Callable[..., AbstractAsyncContextManager[Store]]
+Reference: TypeAlias = str | Callable[[], RowBackend | AbstractAsyncContextManager[Store]]
+"""How another process opens the storage of a test: a URL, or something to call that can be pickled."""
 
 
 class SuiteTests:
@@ -29,9 +32,13 @@ class SuiteTests:
     Attributes:
         known_failures: Names of tests that are known to fail, each with the reason.  They must fail: one that passes
             fails the run, until it is taken off the list.
+        store_name: What reports call the store; by default the name of the class.
+        strata_trace: What the running test asked of the stores that it opened.
     """
 
     known_failures: ClassVar[Mapping[str, str]] = {}
+    store_name: ClassVar[str] = ""
+    strata_trace: object = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -62,9 +69,11 @@ class SuiteTests:
         declared = self._declared(request)
         for capability in needed:
             if capability not in declared:
+                request.node.user_properties.append(("inapplicable", "undeclared"))
                 pytest.skip(f"{type(self).__name__}: the store does not declare {capability.value}")
         for capability in refused:
             if capability in declared:
+                request.node.user_properties.append(("inapplicable", "declared"))
                 pytest.skip(f"{type(self).__name__}: the store declares {capability.value}, so refuses nothing")
 
     def _declared(self, request: pytest.FixtureRequest) -> frozenset[Capability]:
@@ -82,6 +91,16 @@ class PortTests(SuiteTests):
         may give: ``deltas``, ``offload`` and ``read_only``, as `strata_core.open_store` takes them.
         """
         pytest.fail(f"{type(self).__name__} must define the fixture 'open_store'", pytrace=False)
+
+    @pytest.fixture
+    def reference(self) -> Reference | None:
+        """How another process opens the storage of this test, for a store that declares `Capability.MULTI_PROCESS`.
+
+        A URL for `strata_core.open_store`, or something to call without arguments that can be pickled, such as
+        ``functools.partial(MyBackend, path)``: it returns a row backend, not yet opened, or an async context manager of
+        a store, on the system's clock.  None leaves the tests with several processes out, and the report says so.
+        """
+        return None
 
     def _declared(self, request: pytest.FixtureRequest) -> frozenset[Capability]:
         open_store: OpenStore = request.getfixturevalue("open_store")

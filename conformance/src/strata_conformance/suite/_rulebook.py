@@ -33,6 +33,12 @@ HOUR: Final = 3_600_000_000
 SLACK: Final = 30_000_000
 """Microseconds by which a server's clock may have moved between two looks at it."""
 THREADS: Final = ["a", "A", "\u00e9", "\uffff", "\U0001f600"]
+STATE_SETS: Final = [
+    frozenset({"running"}),
+    frozenset({"resumed"}),
+    frozenset({"completed", "resumed", "running"}),
+    frozenset[str](),
+]
 DIGESTS: Final = ["sha256:" + letter * 64 for letter in "abc"]
 
 
@@ -118,7 +124,7 @@ class _Program:
         """Return a random listing."""
         rng = self.rng
         return HeadQuery(
-            state=rng.choice([None, None, "running", "resumed"]),
+            states=rng.choice([None, None, *STATE_SETS]),
             metadata=rng.choice([{}, {}, {"k": "v"}, {"%": "_"}, {"l": ""}, {"none": "x"}]),
             updated_after=rng.choice([None, None, 5, 6]),
             updated_before=rng.choice([None, None, 7, 1_000_010]),

@@ -8,20 +8,25 @@ from strata_conformance.suite._arguments import ArgumentRuleTests
 from strata_conformance.suite._backend import OpenBackend
 from strata_conformance.suite._base import OpenStore
 from strata_conformance.suite._cancellation import CancellationTests
+from strata_conformance.suite._damaged import DamagedThreadTests
 from strata_conformance.suite._encoding import DeltaTests, OffloadTests
 from strata_conformance.suite._external import ExternalBlobTests
+from strata_conformance.suite._faults import LostCommitTests
 from strata_conformance.suite._inputs import InputRuleTests
 from strata_conformance.suite._leases import LeaseTests
 from strata_conformance.suite._lifecycle import LifecycleTests
 from strata_conformance.suite._listing import QueryTests
 from strata_conformance.suite._log import LogTests
+from strata_conformance.suite._lost import LostCallTests
 from strata_conformance.suite._machine import ModelTests
+from strata_conformance.suite._processes import ProcessTests
 from strata_conformance.suite._records import RecordTests
 from strata_conformance.suite._repeats import RepeatTests
 from strata_conformance.suite._retention import RetentionTests
 from strata_conformance.suite._rows import RowPrimitiveTests
 from strata_conformance.suite._rulebook import RuleBookTests
 from strata_conformance.suite._saves import CheckpointStoreTests
+from strata_conformance.suite._size import SizeTests
 from strata_conformance.suite._stored import StoredRowTests
 from strata_core.store import RowStore
 
@@ -43,12 +48,17 @@ class StoreTests(
     ArgumentRuleTests,
     LifecycleTests,
     CancellationTests,
+    LostCallTests,
+    SizeTests,
+    ProcessTests,
     ModelTests,
 ):
     """Everything that a store must pass through its ports: define the fixture ``open_store``."""
 
 
-class RowBackendTests(RowPrimitiveTests, RuleBookTests, StoredRowTests, StoreTests):
+class RowBackendTests(
+    RowPrimitiveTests, RuleBookTests, StoredRowTests, DamagedThreadTests, LostCommitTests, StoreTests
+):
     """Everything that a row backend must pass, alone and under core's store: define the fixture ``open_backend``."""
 
     @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from strata_core.codec._json import copy_json, load_json
-from strata_core.codec._record import MalformedRecordError, check_version
+from strata_core.codec._versions import MalformedRecordError, check_version
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.rows import Row
 

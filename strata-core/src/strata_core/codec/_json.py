@@ -7,8 +7,10 @@ their base.  So a value is walked first, quickly and without paths; only a value
 from __future__ import annotations
 
 import json
+import json.encoder
 import math
 import sys
+from collections.abc import Callable
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -19,12 +21,24 @@ __all__ = ["MAX_NESTING", "check_json", "copy_json", "dump_json", "load_json", "
 
 MAX_NESTING: Final = 200
 MAX_DIGITS: Final = 4300
+MAX_CONTAINERS: Final = 10_000_000
+"""More lists and dicts than this cannot be meant: it takes a loop, or lists that hold the same lists several times."""
+_WIDE: Final = 10_000
 _HIGHEST: Final = 10**MAX_DIGITS - 1
 _LOWEST: Final = -_HIGHEST
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-_encode: Final = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
-).encode
+
+
+def _make_encoder() -> Callable[[Any], str]:
+    """Return the standard library's encoder in its compact form; `json.JSONEncoder` makes a C encoder at each call."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without it
+        return json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
+    encode = make(None, None, encode_basestring, None, ":", ",", False, False, False)
+    return lambda value: "".join(encode(value, 0))
+
+
+_encode: Final = _make_encoder()
 
 quote: Final = encode_basestring
 """A str as JSON text."""
@@ -47,7 +61,11 @@ def dump_json(value: Any, path: str = "state", *, nesting: int = MAX_NESTING) ->
             return encode_basestring(value).encode()
         except UnicodeEncodeError:
             raise _fault(value, path, nesting) from None
+    if value is None or kind is bool:
+        return b"null" if value is None else b"true" if value else b"false"
     if kind not in _SCALARS and not _is_plain(value, nesting):
+        if (kind is dict or kind is list) and _size(value, nesting) > MAX_CONTAINERS:
+            raise InvalidInputError(path, f"comes to more than {MAX_CONTAINERS:,} lists and dicts")
         raise _fault(value, path, nesting)
     if sys.get_int_max_str_digits() != MAX_DIGITS and _has_huge_int(value):
         raise _fault(value, path, nesting)
@@ -64,7 +82,7 @@ def check_json(value: Any, path: str = "state") -> None:
 
 def _is_plain(value: Any, nesting: int) -> bool:
     """Tell whether a container holds only plain values and string keys, at most so deep; level by level, for speed."""
-    scalars = _SCALARS
+    scalars, wide = _SCALARS, _WIDE
     level = [value]
     for _ in range(nesting):
         below: list[Any] = []
@@ -82,8 +100,31 @@ def _is_plain(value: Any, nesting: int) -> bool:
                 return False
         if not below:
             return True
+        if len(below) > wide:
+            if _size(value, nesting) > MAX_CONTAINERS:
+                return False
+            wide = 100 * len(below)
         level = below
     return False
+
+
+def _size(value: Any, nesting: int) -> int:
+    """Return how many containers the text of a value has, counting one that is referred to twice as two.
+
+    Looks at each container once a level, so that neither a loop nor a value that doubles at every level takes long.
+    """
+    total, level = 1, {id(value): (value, 1)}
+    for _ in range(nesting):
+        below: dict[int, tuple[Any, int]] = {}
+        for container, times in level.values():
+            for item in container.values() if type(container) is dict else container:
+                if type(item) is dict or type(item) is list:
+                    below[id(item)] = (item, below.get(id(item), (item, 0))[1] + times)
+        total += sum(times for _, times in below.values())
+        if not below or total > MAX_CONTAINERS:
+            break
+        level = below
+    return total
 
 
 def _has_huge_int(value: Any) -> bool:

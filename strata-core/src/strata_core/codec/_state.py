@@ -15,7 +15,7 @@ import attrs
 
 from strata_core._validation import shown
 from strata_core.codec._json import MAX_NESTING, dump_json, quote
-from strata_core.codec._record import PLAIN
+from strata_core.codec._versions import PLAIN
 from strata_core.errors import InvalidInputError
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
 
 KEPT_TEXT: Final = 2048
 """Longer texts are remembered by a hash: what a cache costs must not grow with the states."""
-KEPT_OBJECT: Final = 256
-"""From this length on a str is worth comparing by identity before encoding it again."""
+_IMMUTABLE: Final = frozenset({str, int, float, bool, type(None)})
+_NO_SOURCE: Final = object()
 _VALUE_COST: Final = 300
 """Bytes, roughly, of the objects around a remembered value."""
 
@@ -45,14 +45,16 @@ class Value:
         member: It with its key as JSON text, ``"key":value``, with null for an offloaded value; None once it is only
             remembered and long.
         mark: Equal for equal values of a key: `member` itself, or a hash of a long text.
-        source: The str that it was made from, when that is long: the very same object need not be encoded again.
+        source: The immutable object that it was made from: the very same one need not be encoded again.
+        cost: What remembering it takes, in bytes, roughly.
         content: The bytes of the blob, while it may have to be sent.
         digest: Of the blob, when the value is offloaded.
     """
 
     member: bytes | None
     mark: bytes
-    source: str | None = None
+    source: object
+    cost: int
     content: bytes | None = None
     digest: str | None = None
 
@@ -81,7 +83,7 @@ class Snapshot:
             for key, value in self.values.items():
                 if value.content is not None or value.mark is not value.member:
                     member = value.member if value.digest is not None else None
-                    self.values[key] = Value(member, value.mark, value.source, None, value.digest)
+                    self.values[key] = Value(member, value.mark, value.source, value.cost, None, value.digest)
             self.has_long = False
 
 
@@ -127,17 +129,15 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
     cost = _VALUE_COST
     has_long = False
     for key, item in _checked(state).items():
-        source = None
-        if type(item) is str and len(item) >= KEPT_OBJECT:
-            old = known.get(key)
-            if old is not None and old.source is item:
+        if type(item) in _IMMUTABLE:
+            if type(key) is str and (old := known.get(key)) is not None and old.source is item:
                 values[key] = old
-                cost += _VALUE_COST + len(item)
-                has_long = has_long or old.content is not None
+                cost += old.cost
                 continue
-            source = item
-            cost += len(item)
-        name = _member_name(key) if type(key) is str else _refuse_key(key)
+            source: object = item
+        else:
+            source = _NO_SOURCE
+        name = _name(key)
         try:
             text = dump_json(item, nesting=MAX_NESTING - 1)
         except InvalidInputError:
@@ -145,16 +145,17 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
             raise
         if threshold is not None and len(text) >= threshold:
             digest = digest_of(text)
-            values[key] = Value(name + b"null", digest.encode(), source, text, digest)
+            value = Value(name + b"null", digest.encode(), source, _cost(source), text, digest)
             has_long = True
         elif len(text) <= KEPT_TEXT:
             member = name + text
-            values[key] = Value(member, member, source)
-            cost += len(member)
+            value = Value(member, member, source, _VALUE_COST + 2 * len(member))
         else:
-            values[key] = Value(name + text, hashlib.blake2b(text, digest_size=32).digest(), source)
+            mark = hashlib.blake2b(text, digest_size=32).digest()
+            value = Value(name + text, mark, source, _cost(source))
             has_long = True
-        cost += _VALUE_COST
+        values[key] = value
+        cost += value.cost
     return Snapshot(values, cost, has_long)
 
 
@@ -210,21 +211,34 @@ def _checked(state: object) -> dict[str, object]:
     return state
 
 
-def _refuse_key(key: object) -> bytes:
-    raise InvalidInputError("state", f"key {shown(key)} is a {type(key).__name__}, not a str")
+_LONGEST_CACHED: Final = 128
+"""Characters; longer keys are rare, and a cache of them could grow large."""
 
 
-@lru_cache(maxsize=4096)
-def _member_name(key: str) -> bytes:
+def _name(key: object) -> bytes:
+    """Return a key as it stands before its value."""
+    if type(key) is not str:
+        raise InvalidInputError("state", f"key {shown(key)} is a {type(key).__name__}, not a str")
+    return _cached_name(key) if len(key) <= _LONGEST_CACHED else _new_name(key)
+
+
+def _new_name(key: str) -> bytes:
     try:
         return quote(key).encode() + b":"
     except UnicodeEncodeError:
         raise InvalidInputError("state", f"key {key!r} contains a lone surrogate") from None
 
 
+_cached_name: Final = lru_cache(maxsize=4096)(_new_name)
+
+
+def _cost(source: object) -> int:
+    return _VALUE_COST + (len(source) if type(source) is str else 0)
+
+
 def _object(values: Mapping[str, Value]) -> bytes:
     members = [
-        value.member if value.member is not None else _member_name(key) + dump_json(value.source)
+        value.member if value.member is not None else _name(key) + dump_json(value.source)
         for key, value in values.items()
     ]
     return b"{%b}" % b",".join(members)
@@ -236,5 +250,5 @@ def _digests(values: Mapping[str, Value]) -> Mapping[str, Value]:
 
 def _references(values: Mapping[str, Value]) -> bytes:
     return b"{%b}" % b",".join(
-        [b'%b"%b"' % (_member_name(key), value.mark) for key, value in values.items() if value.digest is not None]
+        [b'%b"%b"' % (_name(key), value.mark) for key, value in values.items() if value.digest is not None]
     )

@@ -152,17 +152,17 @@ async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
         name = handler.call(given, context(run, node)) if handler.wants_context else handler.call(given)
         if handler.is_async or hasattr(name, "__await__"):
             name = await run.stop.guard(name)
+        target = router.targets.get(name) if isinstance(name, str) else None
     except StoppedError:
         raise
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and run.stop.cancelled_from_outside:
             raise
         raise RoutingError(f"the router of node {node.name!r} failed") from error
-    target = router.targets.get(name) if isinstance(name, str) else None
     if target is None:
-        raise RoutingError(
-            f"the router of node {node.name!r} named {name!r}; its targets are {', '.join(router.targets)}"
-        )
+        # Only of an exact str is the repr certain to come to an end.
+        named = f"named {name!r}" if type(name) is str else f"returned {type(name).__name__}, not a name"
+        raise RoutingError(f"the router of node {node.name!r} {named}; its targets are {', '.join(router.targets)}")
     return target
 
 

@@ -1,4 +1,4 @@
-"""How a run begins: its journal, and the first row of a resume."""
+"""How a run begins: its state, its journal, and the first row of a resume."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TypeVar
 
 import attrs
 
-from strata_core.errors import CorruptCheckpointError
+from strata_core.codec import check_json
+from strata_core.errors import CorruptCheckpointError, InvalidInputError
 from strata_core.graph._boundaries import BoundariesJournal
+from strata_core.graph._copying import isolate
 from strata_core.graph._every_node import EveryNodeJournal
 from strata_core.graph._journal import Journal, Position
 from strata_core.graph._keys import VISIT
@@ -19,9 +21,31 @@ from strata_core.graph._stop import Stop
 from strata_core.ports import CheckpointStore
 from strata_core.records import CheckpointStatus, LogEntry
 
-__all__ = ["open_journal", "take_over"]
+__all__ = ["open_journal", "own_state", "take_over"]
 
 S = TypeVar("S")
+
+
+def own_state(plan: Plan[S], state: S, store: CheckpointStore | None) -> S:
+    """Return the run's own copy of the state it begins with.
+
+    Raises:
+        InvalidInputError: It is no state of the graph, or cannot be copied, or not be saved where a run will save it.
+    """
+    codec = plan.codec
+    if not isinstance(state, codec.cls):
+        raise InvalidInputError("state", f"must be of type {codec.cls.__name__}, not {type(state).__name__}")
+    try:
+        state = isolate(state)
+        if store is not None and plan.checkpointing is CheckpointPolicy.BOUNDARIES:
+            check_json(codec.dump(state))  # rather now than at the first stop, after nodes have run
+    except InvalidInputError:
+        raise
+    except RecursionError:
+        raise InvalidInputError("state", "contains itself, or is nested too deeply") from None
+    except Exception as error:
+        raise InvalidInputError("state", f"cannot be copied: {type(error).__name__}: {error}") from error
+    return state
 
 
 def open_journal(

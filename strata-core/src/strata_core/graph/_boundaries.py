@@ -21,12 +21,17 @@ class BoundariesJournal(StoreJournal[S]):
     """Writes where a run stops.
 
     The stop of a resumed thread is saved only if the row of the resume is still the latest, so that nothing ever
-    follows what another writer has written meanwhile, such as its end.
+    follows what another writer has written meanwhile, such as its end.  The stop of a run that must be the first of its
+    thread is saved only if the thread still has no row.
     """
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata, store)
         self._revision: Revision | None = None
+
+    async def start(self, at: Position[S]) -> None:
+        if self.fresh and await self.latest() is not None:
+            raise RefusedError
 
     async def stamp(self, checkpoint: Checkpoint, expected: Revision) -> None:
         """Append the copy of a checkpoint that says that a resume began from it.
@@ -52,7 +57,7 @@ class BoundariesJournal(StoreJournal[S]):
         revision = self._revision
 
         async def write() -> None:
-            if revision is None:
+            if revision is None and not self.fresh:
                 await self._store.save(checkpoint, write_id=write_id)
             else:
                 await self._store.save_if_latest(checkpoint, revision, write_id=write_id)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from strata_core._validation import check_owner, check_thread_id, check_ttl
+from strata_core._validation import check_owner, check_thread_id, check_ttl, shown
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import GraphValidationError, InvalidInputError
 from strata_core.graph._compiled import CompiledGraph
@@ -96,21 +96,32 @@ class StateGraph(Generic[S]):
 
         Choosing the way is part of the node's step: when the router fails, the node has not committed.
 
+        **On a boundary node the router is asked before the person answers**: the next node is worked out when the run
+        stops, and saved with it.  The router sees neither the decision nor the overrides of the answer, and an approval
+        goes on at the node that is saved.  To decide by the answer, put a node behind the boundary and give that one
+        the conditional edge.
+
         Args:
             source: The node that is left.
             router: ``def`` or ``async def``, of ``(state)`` or ``(state, ctx)``; returns a name in `targets`.
-            targets: All the nodes it may name.
+            targets: All the nodes it may name: a list or another collection, not one str.
         """
-        names = tuple(targets) if isinstance(targets, Collection) and not isinstance(targets, str) else (targets,)
-        self._draft.routes.append(RouteDraft(source, router, names))
+        self._draft.routes.append(RouteDraft(source, router, targets))
         return self
 
     def add_interrupt_boundary(self, node: str, *, on_reject: str | None = None) -> StateGraph[S]:
         """Stop after `node` until a person answers.
 
+        **Without `on_reject` a rejection does not stop the thread**: it goes on at the next node, exactly as an
+        approval does, and only ``ctx.decision.is_approved`` tells the two apart.  Where the next node sends the money,
+        give `on_reject`, or look at the decision there.
+
+        The next node is worked out when the run stops: a conditional edge of `node` decides before the person answers
+        (see `add_conditional_edge`).
+
         Args:
             node: The node whose work the person reviews.
-            on_reject: Where a rejection goes on; None for where an approval does.
+            on_reject: The node at which a rejection goes on; None for the one at which an approval does.
         """
         self._draft.boundaries.append(BoundaryDraft(node, on_reject))
         return self
@@ -133,8 +144,9 @@ class StateGraph(Generic[S]):
         """Check the graph and return it ready to run; the builder can be used on.
 
         Args:
-            identity: Stamped on every checkpoint.  A thread of another graph ID is refused.
-            checkpointing: When runs write checkpoints.
+            identity: Stamped on every checkpoint.  `resume` and `end` refuse a thread of another graph ID; `run` does
+                not ask.
+            checkpointing: When runs write checkpoints; also decides whether finished threads can be purged.
             upcast: Turns the saved JSON state of another version of this graph (its second argument) into one of this
                 version; called before a thread of that version is resumed.
             lease_ttl: How long a lease of `CheckpointPolicy.EVERY_NODE` lives; renewed at a third of that.
@@ -150,8 +162,7 @@ class StateGraph(Generic[S]):
                 raise InvalidInputError("identity", f"must be a GraphIdentity, not {type(identity).__name__}")
             check_thread_id(identity.id, "identity.id")
             check_thread_id(identity.version, "identity.version")
-        if not isinstance(checkpointing, CheckpointPolicy):
-            raise InvalidInputError("checkpointing", f"must be a CheckpointPolicy, not {checkpointing!r}")
+        _check_policy(checkpointing)
         if upcast is not None and not callable(upcast):
             raise InvalidInputError("upcast", f"must be a function of (state, version), not {upcast!r}")
         check_ttl(lease_ttl, "lease_ttl")
@@ -181,6 +192,12 @@ class StateGraph(Generic[S]):
             clock=clock,
         )
         return CompiledGraph(plan)
+
+
+def _check_policy(checkpointing: object) -> None:
+    if not isinstance(checkpointing, CheckpointPolicy):
+        names = " or ".join(f"CheckpointPolicy.{policy.name}" for policy in CheckpointPolicy)
+        raise InvalidInputError("checkpointing", f"must be {names}, not {shown(checkpointing)}")
 
 
 def _link(draft: Draft) -> tuple[Node, dict[str, Node]]:

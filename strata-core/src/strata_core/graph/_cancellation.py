@@ -14,8 +14,9 @@ class CancellationToken:
     """Asks every run it was given to, to stop; once, for good.
 
     Usable from other tasks and from other threads.  One token may serve many runs.  A run that is asked to stop
-    interrupts an async node and a retry delay at once, lets a ``def`` node finish, writes a `cancelled` checkpoint, and
-    returns `Cancelled`.
+    interrupts an async node and a retry delay at once, and lets a ``def`` node finish and commit.  When nodes are left,
+    it then writes a `cancelled` checkpoint and returns `Cancelled`; when that was the last node, or a boundary node,
+    the run has come to its end and returns `Completed` or `Interrupted`.
     """
 
     __slots__ = ("_listeners", "_lock", "_reason", "_set")

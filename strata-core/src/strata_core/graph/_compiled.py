@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from strata_core._validation import check_thread_id
-from strata_core.codec import check_json
 from strata_core.errors import InvalidInputError
-from strata_core.graph._begin import open_journal, take_over
+from strata_core.graph._begin import open_journal, own_state, take_over
 from strata_core.graph._cancellation import CancellationToken
-from strata_core.graph._copying import isolate
 from strata_core.graph._end import end_thread
-from strata_core.graph._inputs import check_cancellation, check_deadline, check_store
+from strata_core.graph._inputs import check_if_exists, check_limits, check_store
 from strata_core.graph._journal import Position, RefusedError, UnsavableStateError
 from strata_core.graph._keys import check_user_metadata, read_visit, user_metadata
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._refusals import refuse_run
 from strata_core.graph._results import Cancelled, Failed, FailureCode, RunResult
 from strata_core.graph._resume import plan_reentry
 from strata_core.graph._run import Run
@@ -35,8 +34,12 @@ S = TypeVar("S")
 class CompiledGraph(Generic[S]):
     """A graph that is ready to run.  Immutable, and safe to share between tasks, threads and event loops.
 
-    A graph's own trouble is a result; misuse and a store that is down raise.  Whatever runs is at least once in one
-    place only: the node that was running when its process died, or when its thread failed or was cancelled, runs again.
+    A graph's own trouble is a result; misuse and a store that is down raise.
+
+    A node that has committed never runs again.  A node that had begun and not committed runs again when its thread is
+    resumed after a failure or a cancellation: what it did to the outside world may then happen twice, unless that is
+    told its `NodeContext.idempotency_key`.  A thread whose process died stays `running` (or `resumed`): nothing goes on
+    with it by itself, and `end` is the way out.
     """
 
     __slots__ = ("_plan",)
@@ -72,11 +75,13 @@ class CompiledGraph(Generic[S]):
         metadata: Mapping[str, str] | None = None,
         deadline: datetime | timedelta | None = None,
         cancellation: CancellationToken | None = None,
+        if_exists: Literal["append", "error"] = "append",
     ) -> RunResult[S]:
         """Run the graph from its entry.
 
-        Does not ask whether the thread exists: give each new execution an ID of its own.  A run of an ID that exists
-        goes on with its log.
+        Give each new execution an ID of its own, and `if_exists="error"` where the same ID may come twice, such as a
+        script that is started again: by default a run of an ID that exists starts the thread over, at the end of its
+        log, even while it waits for a person.
 
         Args:
             thread_id: The thread: 1 to 512 UTF-8 bytes, no NUL.
@@ -86,10 +91,16 @@ class CompiledGraph(Generic[S]):
             metadata: Stamped on every checkpoint: str to str; the prefix ``strata.`` is refused.
             deadline: When to stop: an aware time, or a time from now.
             cancellation: Stops the run from elsewhere.
+            if_exists: What to do when the thread has a checkpoint: ``append`` a new execution to its log, or return
+                `Failed` with `THREAD_EXISTS` (``error``).  Of racing runs with ``error`` exactly one gets the thread.
+                Under `EVERY_NODE` the others run no node.  Under `BOUNDARIES`, which writes nothing before the first
+                stop, this is asked before the first node, and again in the step that saves the stop: a run that was
+                overtaken meanwhile has run its nodes and writes nothing; one that completes leaves nothing behind
+                that a later run could be refused for.
 
         Returns:
             `Completed`, `Interrupted`, `Failed` or `Cancelled`.  `LEASE_HELD` when somebody's live lease is on the
-            thread.
+            thread; `THREAD_EXISTS` as `if_exists` says.
 
         Raises:
             InvalidInputError: An argument breaks a rule; nothing has run.
@@ -98,34 +109,26 @@ class CompiledGraph(Generic[S]):
         """
         plan = self._plan
         check_thread_id(thread_id)
-        if not isinstance(state, plan.codec.cls):
-            raise InvalidInputError("state", f"must be a {plan.codec.cls.__name__}, not {type(state).__name__}")
         if store is not None:
             check_store(store)
         pairs = check_user_metadata(metadata)
-        _check_limits(deadline, cancellation)
-        try:
-            state = isolate(state)
-            if store is not None and plan.checkpointing is CheckpointPolicy.BOUNDARIES:
-                check_json(plan.codec.dump(state))  # rather now than at the first stop, after nodes have run
-        except InvalidInputError:
-            raise
-        except RecursionError:
-            raise InvalidInputError("state", "contains itself, or is nested too deeply") from None
-        except Exception as error:
-            raise InvalidInputError("state", f"cannot be copied: {type(error).__name__}: {error}") from error
+        check_limits(deadline, cancellation)
+        fresh = check_if_exists(if_exists)
+        state = own_state(plan, state, store)
         stop = Stop(plan.clock, deadline, cancellation)
         journal = open_journal(plan, thread_id, store, pairs, stop)
+        journal.fresh = fresh
         run = Run(plan, thread_id, journal, stop, pairs)
         run.node, run.state = plan.entry, state
 
         async def begin() -> RunResult[S] | None:
+            await stop.clear()
             try:
                 await journal.start(Position(None, plan.entry.name, state))
             except UnsavableStateError as error:
                 raise error.cause from None
-            except RefusedError:
-                return Failed(thread_id, FailureCode.LEASE_HELD, f"somebody holds a live lease on thread '{thread_id}'")
+            except RefusedError as error:
+                return await refuse_run(thread_id, journal, error)
             return None
 
         return await run.guarded(begin())
@@ -167,7 +170,7 @@ class CompiledGraph(Generic[S]):
         if signal is not None and not isinstance(signal, HumanSignal):
             raise InvalidInputError("signal", f"must be a HumanSignal or None, not {type(signal).__name__}")
         check_store(store)
-        _check_limits(deadline, cancellation)
+        check_limits(deadline, cancellation)
         stop = Stop(plan.clock, deadline, cancellation)
         try:
             found = plan_reentry(plan, thread_id, await store.load(thread_id), signal)
@@ -236,6 +239,7 @@ class CompiledGraph(Generic[S]):
         metadata: Mapping[str, str] | None = None,
         deadline: datetime | timedelta | None = None,
         cancellation: CancellationToken | None = None,
+        if_exists: Literal["append", "error"] = "append",
     ) -> RunResult[S]:
         """Do what `run` does, without an event loop: for scripts and threads.
 
@@ -246,6 +250,7 @@ class CompiledGraph(Generic[S]):
             metadata: As for `run`.
             deadline: As for `run`.
             cancellation: As for `run`.
+            if_exists: As for `run`.
 
         Raises:
             UsageError: An event loop runs in this thread.
@@ -254,7 +259,13 @@ class CompiledGraph(Generic[S]):
             "run_sync",
             store,
             lambda opened: self.run(
-                thread_id, state, opened, metadata=metadata, deadline=deadline, cancellation=cancellation
+                thread_id,
+                state,
+                opened,
+                metadata=metadata,
+                deadline=deadline,
+                cancellation=cancellation,
+                if_exists=if_exists,
             ),
         )
 
@@ -287,10 +298,3 @@ class CompiledGraph(Generic[S]):
             UsageError: An event loop runs in this thread.
         """
         return call_sync("end_sync", store, lambda opened: self.end(thread_id, opened, by=by, reason=reason))
-
-
-def _check_limits(deadline: object, cancellation: object) -> None:
-    if deadline is not None:
-        check_deadline(deadline)
-    if cancellation is not None:
-        check_cancellation(cancellation)

@@ -28,8 +28,9 @@ class NodeContext(Generic[S]):
         cancellation: Cancelled when the run must stop, whatever the reason.  An async node is interrupted by itself; a
             ``def`` node and a blocking one can look at it.
         idempotency_key: Names this visit of the thread to this node.  The same for every attempt, also when the thread
-            failed or was cancelled here and is resumed, or is recovered after a crash; another one when the thread
-            comes to the node again in a loop.  Give it to whatever must not be done twice, such as a bank.
+            failed or was cancelled here and is resumed; another one when the thread comes to the node again in a loop,
+            and in another `run`, also one of the same thread ID.  Give it to whatever must not be done twice, such as a
+            bank.
     """
 
     thread_id: str

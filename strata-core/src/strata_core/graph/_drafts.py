@@ -5,6 +5,7 @@ Plain classes here and in the other inner modules: an attrs class takes a millis
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 __all__ = ["BoundaryDraft", "Draft", "EdgeDraft", "NodeDraft", "RouteDraft"]
@@ -34,14 +35,15 @@ class EdgeDraft:
 
 
 class RouteDraft:
-    """One call of `add_conditional_edge`."""
+    """One call of `add_conditional_edge`; `is_bare` when its targets were one str instead of a list."""
 
-    __slots__ = ("router", "source", "targets")
+    __slots__ = ("is_bare", "router", "source", "targets")
 
-    def __init__(self, source: Any, router: Any, targets: tuple[Any, ...]) -> None:
+    def __init__(self, source: Any, router: Any, targets: Any) -> None:
         self.source = source
         self.router = router
-        self.targets = targets
+        self.is_bare = isinstance(targets, str)
+        self.targets = tuple(targets) if isinstance(targets, Collection) and not self.is_bare else (targets,)
 
 
 class BoundaryDraft:

@@ -12,7 +12,7 @@ from strata_core.errors import ConflictError, LeaseHeldError, StoreUnavailableEr
 from strata_core.graph._keys import ENDED_BY, ENDED_REASON, user_metadata
 from strata_core.graph._plan import Plan
 from strata_core.graph._results import Cancelled, CancelReason, Failed, FailureCode
-from strata_core.graph._resume import refuse_foreign
+from strata_core.graph._resume import refuse_foreign, refuse_missing
 from strata_core.graph._texts import fit
 from strata_core.ports import CheckpointStore
 from strata_core.records import CheckpointStatus, ThreadState
@@ -30,7 +30,7 @@ async def end_thread(
     """End a thread where it stands, if nobody has written to it meanwhile and no live lease holds it."""
     entry = await store.load(thread_id)
     if entry is None:
-        return Failed(thread_id, FailureCode.NOT_FOUND, f"thread '{thread_id}' has no checkpoint")
+        return refuse_missing(plan, thread_id)
     checkpoint = entry.checkpoint
     foreign = refuse_foreign(plan, checkpoint)
     if foreign is not None:
@@ -63,7 +63,7 @@ async def end_thread(
                 raise
             await store.save_if_latest(ended, entry.revision, unleased=True, write_id=write_id)
     except LeaseHeldError as error:
-        text = f"thread '{thread_id}' is held by {error.owner!r}"
+        text = f"thread '{thread_id}' is held by {error.owner!r}; end it when that lease was given back or has expired"
         return Failed(thread_id, FailureCode.LEASE_HELD, text)
     except ConflictError:
         text = f"somebody else went on with thread '{thread_id}'"

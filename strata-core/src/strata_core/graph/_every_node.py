@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from strata_core.errors import ConflictError, LeaseLostError
 from strata_core.graph._journal import Position, RefusedError, StoreJournal, SupersededError, Writing
@@ -15,7 +15,7 @@ from strata_core.graph._keeper import LeaseKeeper
 from strata_core.graph._plan import Plan
 from strata_core.graph._results import CancelReason
 from strata_core.graph._stop import Stop
-from strata_core.ports import ANY, CheckpointStore
+from strata_core.ports import ANY, AnyRevision, CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, Lease, Revision
 
 __all__ = ["EveryNodeJournal"]
@@ -48,13 +48,13 @@ class EveryNodeJournal(StoreJournal[S]):
         self._revision: Revision | None = None
 
     async def start(self, at: Position[S]) -> None:
-        await self.take(CheckpointStatus.RUNNING, at, ANY)
+        await self.take(CheckpointStatus.RUNNING, at, None if self.fresh else ANY)
 
     async def take(
         self,
         status: CheckpointStatus,
         at: Position[S],
-        expected: Revision | Any,
+        expected: Revision | AnyRevision | None,
         extra: Mapping[str, str] | None = None,
     ) -> None:
         """Take the lease together with the first row.
@@ -75,7 +75,7 @@ class EveryNodeJournal(StoreJournal[S]):
                 self._thread_id, owner=owner, ttl=plan.lease_ttl, save=checkpoint, expected=expected, write_id=write_id
             )
             if lease is None or lease.saved is None:
-                raise RefusedError
+                raise RefusedError(held=True)
             self._revision = Revision(lease.saved, write_id)
             self.anchor, self.step = self.carried or (write_id, 0)
             self._hold(lease, sent)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timedelta
 from typing import Final
 
-from strata_core._validation import check_moment
+from strata_core._validation import check_moment, shown
 from strata_core.errors import InvalidInputError
 from strata_core.graph._cancellation import CancellationToken
 
-__all__ = ["check_cancellation", "check_deadline", "check_store"]
+__all__ = ["check_if_exists", "check_limits", "check_store"]
 
 _METHODS: Final = (
     "save",
@@ -28,10 +29,26 @@ def check_store(store: object) -> None:
         return
     if hasattr(store, "__aenter__"):
         raise InvalidInputError("store", "is not open: enter it with 'async with ... as store'")
-    raise InvalidInputError("store", f"must be a CheckpointStore, not {type(store).__name__}")
+    hint = "; open it with 'async with open_store(...) as store'" if isinstance(store, str | os.PathLike) else ""
+    raise InvalidInputError("store", f"must be a CheckpointStore, not {type(store).__name__}{hint}")
 
 
-def check_deadline(deadline: object) -> None:
+def check_if_exists(if_exists: object) -> bool:
+    """Return whether a run must be the first of its thread."""
+    if if_exists not in ("append", "error"):
+        raise InvalidInputError("if_exists", f"must be 'append' or 'error', not {shown(if_exists)}")
+    return if_exists == "error"
+
+
+def check_limits(deadline: object, cancellation: object) -> None:
+    """Refuse what cannot stop a run; None stops none."""
+    if deadline is not None:
+        _check_deadline(deadline)
+    if cancellation is not None:
+        _check_cancellation(cancellation)
+
+
+def _check_deadline(deadline: object) -> None:
     """Refuse what is neither an aware datetime nor a timedelta."""
     if isinstance(deadline, datetime):
         check_moment(deadline, "deadline")
@@ -39,7 +56,7 @@ def check_deadline(deadline: object) -> None:
         raise InvalidInputError("deadline", f"must be an aware datetime or a timedelta, not {type(deadline).__name__}")
 
 
-def check_cancellation(cancellation: object) -> None:
+def _check_cancellation(cancellation: object) -> None:
     """Refuse what is no cancellation token."""
     if not isinstance(cancellation, CancellationToken):
         raise InvalidInputError("cancellation", f"must be a CancellationToken, not {type(cancellation).__name__}")

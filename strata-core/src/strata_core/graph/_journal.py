@@ -43,7 +43,15 @@ class SupersededError(Exception):
 
 
 class RefusedError(Exception):
-    """The thread could not be taken: a live lease, or another row, was in the way."""
+    """The thread could not be taken: a live lease, or another row, was in the way.
+
+    Attributes:
+        held: Whether it was a live lease.
+    """
+
+    def __init__(self, *, held: bool = False) -> None:
+        super().__init__()
+        self.held = held
 
 
 class Position(Generic[S]):
@@ -67,6 +75,7 @@ class Journal(Generic[S]):
         step: How many nodes have committed since that row.
         carried: The anchor and step of a thread that failed or was cancelled, set before it is resumed: they go on
             naming its visit until a node commits.
+        fresh: Whether the thread must not exist yet; set before the run starts.
     """
 
     every_node = False
@@ -79,9 +88,15 @@ class Journal(Generic[S]):
         self.anchor = os.urandom(8) if plan.uses_context else b""
         self.step = 0
         self.carried: tuple[bytes, int] | None = None
+        self.fresh = False
 
     async def start(self, at: Position[S]) -> None:
-        """Begin a run of a new execution."""
+        """Begin a run of a new execution.
+
+        Raises:
+            RefusedError: Another writer has the thread; or it is to be fresh, and exists.
+            UnsavableStateError: The state has no JSON form.
+        """
 
     async def commit(self, at: Position[S]) -> None:
         """Note that a node has committed and another one follows."""
@@ -108,8 +123,8 @@ class Journal(Generic[S]):
         """
         return None
 
-    async def overtaken(self) -> Checkpoint | None:
-        """Return what another writer has made the thread's latest checkpoint."""
+    async def latest(self) -> Checkpoint | None:
+        """Return the thread's latest checkpoint, whoever wrote it."""
         return None
 
     async def close(self) -> None:
@@ -175,6 +190,6 @@ class StoreJournal(Journal[S]):
         await write()
         return what
 
-    async def overtaken(self) -> Checkpoint | None:
+    async def latest(self) -> Checkpoint | None:
         entry = await self._store.load(self._thread_id)
         return None if entry is None else entry.checkpoint

@@ -8,12 +8,16 @@ __all__ = ["CheckpointPolicy"]
 
 
 class CheckpointPolicy(StrEnum):
-    """When a run writes checkpoints; chosen when a graph is compiled."""
+    """When a run writes checkpoints; chosen when a graph is compiled.
+
+    Attributes:
+        BOUNDARIES: Only where a run stops: at a boundary, a failure, a cancellation.  A run that completes writes
+            nothing, so a straight run leaves nothing behind, and a thread that waited and went on stays `resumed` for
+            good.
+        EVERY_NODE: Also before the first node, after every node that commits, and when the run completes.  The log then
+            shows each step, and finished threads are `completed` and can be purged, at the cost of one save a node.  A
+            lease keeps other writers out.
+    """
 
     BOUNDARIES = "boundaries"
-    """Only where a run stops: at a boundary, a failure, a cancellation.  A run that completes writes nothing."""
     EVERY_NODE = "every_node"
-    """Also before the first node, after every node that commits, and when the run completes.
-
-    A thread then survives the death of its process, at the cost of one save a node; a lease keeps other writers out.
-    """

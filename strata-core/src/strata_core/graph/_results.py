@@ -15,55 +15,63 @@ S = TypeVar("S")
 
 
 class FailureCode(StrEnum):
-    """Why a call failed or was refused.  The texts of `Failed` are for people; match on this."""
+    """Why a call failed or was refused.  The texts of `Failed` are for people; match on this.
+
+    Attributes:
+        NODE_FAILED: A node failed after its retries, and no fallback took over.
+        ROUTING_FAILED: A router failed, or named a node that is none of its targets.
+        INVALID_STATE: A node returned a state that cannot be saved.
+        THREAD_EXISTS: Refused: `run` was to begin a new thread, and the thread has a checkpoint.
+        NOT_FOUND: Refused: the thread has no checkpoint.
+        ALREADY_RESUMED: Refused: somebody else has answered or resumed the thread.
+        RUNNING: Refused: the thread is running; or its process died, and it must be ended.
+        COMPLETED: Refused: the thread completed.
+        ENDED: Refused: the thread was ended.
+        LEASE_HELD: Refused: somebody holds a live lease on the thread.
+        WRONG_GRAPH: Refused: the thread belongs to another graph.
+        WRONG_WAIT: Refused: the thread waits for something else than a person.
+        SIGNAL_REQUIRED: Refused: the thread waits for a person, and the resume carries no answer.
+        INVALID_SIGNAL: Refused: an override does not fit the state; the thread still waits.
+        REHYDRATION_FAILED: Refused: the saved state no longer fits the state type.
+        UNKNOWN_NODE: Refused: the graph has no node where the thread goes on.
+        SUPERSEDED: Another writer went on with the thread; this run stopped and wrote nothing.
+    """
 
     NODE_FAILED = "node_failed"
-    """A node failed after its retries, and no fallback took over."""
     ROUTING_FAILED = "routing_failed"
-    """A router failed, or named a node that is none of its targets."""
     INVALID_STATE = "invalid_state"
-    """A node returned a state that cannot be saved."""
+    THREAD_EXISTS = "thread_exists"
     NOT_FOUND = "not_found"
-    """Refused: the thread has no checkpoint."""
     ALREADY_RESUMED = "already_resumed"
-    """Refused: somebody else has answered or resumed the thread."""
     RUNNING = "running"
-    """Refused: the thread is running, or its process died."""
     COMPLETED = "completed"
-    """Refused: the thread completed."""
     ENDED = "ended"
-    """Refused: the thread was ended."""
     LEASE_HELD = "lease_held"
-    """Refused: somebody holds a live lease on the thread."""
     WRONG_GRAPH = "wrong_graph"
-    """Refused: the thread belongs to another graph."""
     WRONG_WAIT = "wrong_wait"
-    """Refused: the thread waits for something else than a person."""
     SIGNAL_REQUIRED = "signal_required"
-    """Refused: the thread waits for a person, and the resume carries no answer."""
     INVALID_SIGNAL = "invalid_signal"
-    """Refused: an override does not fit the state; the thread still waits."""
     REHYDRATION_FAILED = "rehydration_failed"
-    """Refused: the saved state no longer fits the state type."""
     UNKNOWN_NODE = "unknown_node"
-    """Refused: the graph has no node where the thread goes on."""
     SUPERSEDED = "superseded"
-    """Another writer went on with the thread; this run stopped and wrote nothing."""
 
 
 class CancelReason(StrEnum):
-    """Why a run or a thread was cancelled."""
+    """Why a run or a thread was cancelled.
+
+    Attributes:
+        CANCELLED: Its cancellation token, or its task, was cancelled.
+        DEADLINE: Its deadline passed.
+        ENDED: Somebody ended the thread.
+        TIMED_OUT: Its wait timed out, and no route was given for that.
+        LEASE_LOST: Its lease on the thread was lost: another process may go on with it.  The run wrote nothing more.
+    """
 
     CANCELLED = "cancelled"
-    """Its cancellation token, or its task, was cancelled."""
     DEADLINE = "deadline"
-    """Its deadline passed."""
     ENDED = "ended"
-    """Somebody ended the thread."""
     TIMED_OUT = "timed_out"
-    """Its wait timed out, and no route was given for that."""
     LEASE_LOST = "lease_lost"
-    """Its lease on the thread was lost: another process may go on with it.  The run wrote nothing more."""
 
 
 @attrs.frozen

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from strata_core.codec import check_json, copy_json
 from strata_core.errors import InvalidInputError, RehydrationError
 from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
+from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._results import Failed, FailureCode
 from strata_core.graph._signals import HumanSignal
 from strata_core.graph._texts import describe
 from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, LogEntry, ThreadState, WaitKind
 
-__all__ = ["Reentry", "plan_reentry", "refuse_foreign"]
+__all__ = ["Reentry", "plan_reentry", "refuse_foreign", "refuse_missing"]
 
 S = TypeVar("S")
 
-_FINAL = {
-    ThreadState.RUNNING: (FailureCode.RUNNING, "is running, or its process died"),
+_IF_DEAD: Final = "if its process died, end it with graph.end() and run it anew under another ID"
+_FINAL: Final = {
+    ThreadState.RUNNING: (FailureCode.RUNNING, f"is running; {_IF_DEAD}"),
     ThreadState.COMPLETED: (FailureCode.COMPLETED, "has completed"),
 }
 
@@ -48,7 +50,7 @@ def plan_reentry(
 ) -> Reentry[S] | Failed:
     """Find out how a thread goes on, or why it does not; writes nothing."""
     if entry is None:
-        return _refuse(thread_id, FailureCode.NOT_FOUND, "has no checkpoint")
+        return refuse_missing(plan, thread_id)
     checkpoint = entry.checkpoint
     refusal = refuse_foreign(plan, checkpoint) or _refuse_state(checkpoint, signal)
     if refusal is not None:
@@ -79,6 +81,14 @@ def _refuse(thread_id: str, code: FailureCode, text: str, detail: str | None = N
     return Failed(thread_id, code, f"thread '{thread_id}' {text}", detail=detail)
 
 
+def refuse_missing(plan: Plan[S], thread_id: str) -> Failed:
+    """Refuse a thread without a checkpoint."""
+    text = "has no checkpoint"
+    if plan.checkpointing is CheckpointPolicy.BOUNDARIES:
+        text += "; a run that completes keeps none under CheckpointPolicy.BOUNDARIES"
+    return _refuse(thread_id, FailureCode.NOT_FOUND, text)
+
+
 def refuse_foreign(plan: Plan[S], checkpoint: Checkpoint) -> Failed | None:
     """Refuse a thread of another graph.  Without an identity on either side, nobody can tell."""
     identity, graph = plan.identity, checkpoint.graph
@@ -93,10 +103,11 @@ def _refuse_state(checkpoint: Checkpoint, signal: HumanSignal | None) -> Failed 
     if state is ThreadState.ENDED:
         return _refuse(thread_id, FailureCode.ENDED, "was ended")
     if state is ThreadState.RESUMED:
-        return _refuse(thread_id, FailureCode.ALREADY_RESUMED, "was resumed already")
+        return _refuse(thread_id, FailureCode.ALREADY_RESUMED, f"was resumed already; {_IF_DEAD}")
     if state in _FINAL:
         if signal is not None and checkpoint.decision is not None:
-            return _refuse(thread_id, FailureCode.ALREADY_RESUMED, "was answered already")
+            since = f"is running; {_IF_DEAD}" if state is ThreadState.RUNNING else "has completed"
+            return _refuse(thread_id, FailureCode.ALREADY_RESUMED, f"was answered already and {since}")
         code, text = _FINAL[state]
         return _refuse(thread_id, code, text)
     if state is ThreadState.INTERRUPTED:
@@ -124,7 +135,10 @@ def _target(plan: Plan[S], checkpoint: Checkpoint, answer: HumanSignal | None) -
         return None
     node = plan.nodes.get(name or "")
     if node is None:
-        text = f"goes on at node {name!r}, which this graph does not have"
+        text = (
+            f"goes on at node {name!r}, which this graph does not have; "
+            "keep a node of that name for the threads that wait, or end the thread with graph.end()"
+        )
         return _refuse(checkpoint.thread_id, FailureCode.UNKNOWN_NODE, text)
     return node
 
@@ -173,4 +187,16 @@ def _rehydrate(plan: Plan[S], checkpoint: Checkpoint, overrides: Mapping[str, An
                 pass
             else:
                 return _refuse(thread_id, FailureCode.INVALID_SIGNAL, _UNFIT, str(error))
-        return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=str(error), error=error)
+        detail = f"{error}; {_upcast_hint(plan, checkpoint)}"
+        return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail, error=error)
+
+
+def _upcast_hint(plan: Plan[S], checkpoint: Checkpoint) -> str:
+    """Say how a state of another version is brought up to this one, as far as that has not been done."""
+    if plan.upcast is None:
+        return "to read states of another version, give compile an identity and upcast=..."
+    if plan.identity is None or checkpoint.graph is None:
+        return "upcast was not called: the graph and the thread must both have an identity"
+    if plan.identity.version == checkpoint.graph.version:
+        return f"upcast was not called: the thread is of this version, {plan.identity.version!r}"
+    return f"upcast from version {checkpoint.graph.version!r} must return a state of version {plan.identity.version!r}"

@@ -18,6 +18,7 @@ from strata_core.graph._journal import Journal, Position, RefusedError, Supersed
 from strata_core.graph._keys import CANCEL_DETAIL, CANCEL_REASON, ERROR, VISIT, pack_visit
 from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
+from strata_core.graph._refusals import refuse_existing
 from strata_core.graph._results import Cancelled, CancelReason, Completed, Failed, FailureCode, Interrupted, RunResult
 from strata_core.graph._stop import Stop, StoppedError
 from strata_core.graph._texts import describe, fit
@@ -199,7 +200,9 @@ class Run(Generic[S]):
         node = None if self.node is None else self.node.name
         if self.journal.every_node:
             return Cancelled(self.thread_id, CancelReason.LEASE_LOST, node)
-        latest = await self.journal.overtaken()
+        if self.journal.fresh:
+            return refuse_existing(self.thread_id, node)
+        latest = await self.journal.latest()
         if latest is not None and latest.status is CheckpointStatus.ENDED:
             return Cancelled(self.thread_id, CancelReason.ENDED, node)
         text = f"another writer went on with thread '{self.thread_id}'; this run stopped and wrote nothing more"

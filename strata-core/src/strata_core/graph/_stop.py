@@ -34,14 +34,15 @@ class Stop:
         token: The user's token; None for none.
     """
 
-    __slots__ = ("_call_off", "_clock", "_deadline_at", "_inside", "_interrupted", "_loop", "_task", "_token", "reason",
-                 "token")  # fmt: skip
+    __slots__ = ("_call_off", "_cancelled_before", "_clock", "_deadline_at", "_inside", "_interrupted", "_loop",
+                 "_task", "_token", "reason", "token")  # fmt: skip
 
     def __init__(self, clock: Clock, deadline: datetime | timedelta | None, token: CancellationToken | None) -> None:
         task = asyncio.current_task()
         if task is None:
             raise UsageError("a graph runs inside a task; use asyncio.run or run_sync")
         self._task = task
+        self._cancelled_before = task.cancelling()
         self._clock = clock
         self._token = token
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -130,8 +131,17 @@ class Stop:
 
     @property
     def cancelled_from_outside(self) -> bool:
-        """Whether somebody else has cancelled the run's task."""
-        return self._task.cancelling() > 0
+        """Whether somebody else has cancelled the run's task since it began."""
+        return self._task.cancelling() > self._cancelled_before
+
+    async def clear(self) -> None:
+        """Let a cancellation arrive that was asked for before the run began, lest it looks like a node's own.
+
+        Raises:
+            asyncio.CancelledError: There was one, and nobody has caught it yet.
+        """
+        if self._cancelled_before:
+            await asyncio.sleep(0)
 
     def close(self) -> None:
         """Stop watching."""

@@ -7,11 +7,11 @@ declared) is refused when it is saved, not days later.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from strata_core.graph._misfit import mismatch
 from strata_core.graph._structure import load_factory
-from strata_core.graph._unstructure import dump_factory
+from strata_core.graph._unstructure import dump_factory, dump_text
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -27,14 +27,8 @@ def make_converter() -> Converter:
     converter.register_unstructure_hook_factory(lambda _: True, dump_factory)
     converter.register_structure_hook_factory(lambda _: True, load_factory)
     # cattrs has hooks of its own for these classes and their subclasses, which come before every factory.
-    for kind in (str, bytes, int, float):
+    for kind in (str, bytes, int, float, Enum):
         converter.register_structure_hook(kind, lambda value, tp: load_factory(tp, converter)(value, tp))
     for kind in (str, bytes):
-        converter.register_unstructure_hook(kind, _unstructure_text)
+        converter.register_unstructure_hook(kind, dump_text)
     return converter
-
-
-def _unstructure_text(value: Any) -> Any:
-    if type(value) is str:
-        return value
-    raise mismatch(value, "a str")

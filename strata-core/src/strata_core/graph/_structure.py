@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from strata_core._guess import did_you_mean
 from strata_core.graph._leaves import LEAVES, Load, literal, one_of
 from strata_core.graph._misfit import MisfitError, mismatch
 from strata_core.graph._types import Field, Kind, Shape, read_shape
@@ -66,7 +67,7 @@ def _array(value: Any) -> list[Any]:
 
 
 def _load_enum(kind: Any) -> Load:
-    members = {(type(member.value), member.value): member for member in kind}
+    members = {(type(member.value), member.value): member for member in kind.__members__.values()}
 
     def load(value: Any, _: Any) -> Any:
         if type(value) in (str, int) and (type(value), value) in members:
@@ -122,7 +123,7 @@ def _load_fields(shape: Shape, converter: Converter) -> Load:
     def load(value: Any, _: Any) -> Any:
         for key in _object(value):
             if key not in fields:
-                raise MisfitError(f"is no field of {make.__qualname__}").under(f".{key}")
+                raise MisfitError(f"is no field of {make.__qualname__}{did_you_mean(key, fields)}").under(f".{key}")
         for field in fields.values():
             if field.required and field.name not in value:
                 raise MisfitError("is missing").under(f".{field.name}")

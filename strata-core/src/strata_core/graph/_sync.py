@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeAlias, TypeVar
 
-from strata_core.errors import UsageError
+from strata_core.errors import InvalidInputError, UsageError
 from strata_core.ports import CheckpointStore
 
 __all__ = ["SyncStore", "call_sync"]
@@ -24,8 +25,11 @@ def call_sync(method: str, store: SyncStore | None, call: Callable[[Any], Awaita
     A store belongs to the loop that opened it, so one that can be entered is opened for this call and closed after it.
 
     Raises:
-        UsageError: An event loop runs in this thread.
+        UsageError: An event loop runs in this thread, or the store is open already.
+        InvalidInputError: The store is the path or URL of one.
     """
+    if isinstance(store, str | os.PathLike):
+        raise InvalidInputError("store", f"must be a store, not {type(store).__name__}; pass open_store(...) itself")
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -35,7 +39,11 @@ def call_sync(method: str, store: SyncStore | None, call: Callable[[Any], Awaita
 
     async def main() -> T:
         if isinstance(store, AbstractAsyncContextManager):
-            async with store as opened:
+            async with AsyncExitStack() as stack:
+                try:
+                    opened = await stack.enter_async_context(store)
+                except UsageError as error:
+                    raise UsageError(f"{error}; pass open_store(...) itself to {method}, not entered before") from error
                 return await call(opened)
         return await call(store)
 

@@ -4,9 +4,11 @@ Each has one JSON form, and reads back as exactly itself:
 
 - ``None``, ``bool``, ``int``, ``float``, ``str``: themselves.  An int fits a float field, and nothing else converts.
 - `decimal.Decimal` and `uuid.UUID`: their text.  `datetime` (aware) and `date`: ISO 8601 text; the offset is kept.
-- An `enum.Enum` whose values are str or int, and a ``Literal`` of str, int, bool, None: the value.
+- An `enum.Enum` whose values are str or int, and a ``Literal`` of str, int, bool, None: the value.  Of a `Flag` only
+  its named members.
 - ``list[X]``, ``tuple[X, ...]``, ``tuple[X, Y]``: an array.  ``dict[str, X]`` and ``Mapping[str, X]``: an object.
-- attrs classes, dataclasses and `TypedDict`: an object of their fields, by name.
+- attrs classes, dataclasses and `TypedDict`: an object of their fields, by name.  The constructor takes all of them
+  and nothing else.  A converter of an attrs field must return what it once returned as it is.
 - ``X | None``, and unions of None, bool, int, float and str.
 - ``Any`` and ``object``: JSON values as they are.
 """
@@ -14,9 +16,10 @@ Each has one JSON form, and reads back as exactly itself:
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -48,12 +51,21 @@ class Kind(Enum):
 
 
 class Field(NamedTuple):
-    """A field of a class: its name, its type, the constructor's name for it, and whether JSON must have it."""
+    """A field of a class.
+
+    Attributes:
+        name: Its name.
+        type: Its type.
+        alias: The constructor's name for it.
+        required: Whether JSON must have it.
+        convert: What the constructor makes of a value of it; None for nothing.
+    """
 
     name: str
     type: Any
     alias: str
     required: bool
+    convert: Callable[[Any], Any] | None = None
 
 
 class Shape(NamedTuple):
@@ -143,7 +155,7 @@ def _class(tp: Any) -> Shape:
     if tp is dict or tp is Mapping:
         return _dict(tp, ())
     if issubclass(tp, Enum):
-        if all(type(member.value) in (str, int) for member in tp):
+        if all(type(member.value) in (str, int) for member in tp.__members__.values()):
             return Shape(Kind.ENUM, tp)
         raise UnsupportedTypeError(f"the values of {_name(tp)} must be str or int")
     if typing.is_typeddict(tp):
@@ -152,38 +164,55 @@ def _class(tp: Any) -> Shape:
     if getattr(tp, "__parameters__", ()):
         raise UnsupportedTypeError(f"{_name(tp)} is generic")
     if attrs.has(tp):
-        hints = _hints(tp)
-        return Shape(
-            Kind.CLASS,
-            tp,
-            fields=tuple(
-                Field(
-                    field.name,
-                    _unwrap(hints.get(field.name, Any)),
-                    field.alias or field.name,
-                    field.default is attrs.NOTHING,
-                )
-                for field in attrs.fields(tp)
-                if field.init
-            ),
-        )
+        return Shape(Kind.CLASS, tp, fields=_constructed(tp, _attrs_fields(tp)))
     if dataclasses.is_dataclass(tp):
-        hints = _hints(tp)
-        return Shape(
-            Kind.CLASS,
-            tp,
-            fields=tuple(
-                Field(
-                    field.name,
-                    _unwrap(hints[field.name]),
-                    field.name,
-                    field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
-                )
-                for field in dataclasses.fields(tp)
-                if field.init
-            ),
-        )
+        return Shape(Kind.CLASS, tp, fields=_constructed(tp, _dataclass_fields(tp)))
     raise UnsupportedTypeError(f"{_name(tp)} has no JSON form here")
+
+
+def _attrs_fields(tp: Any) -> Iterator[Field]:
+    hints = _hints(tp)
+    for field in attrs.fields(tp):
+        _check_init(tp, field)
+        convert = field.converter
+        if isinstance(convert, attrs.Converter):
+            if convert.takes_self or convert.takes_field:
+                raise UnsupportedTypeError(
+                    f"the converter of field {field.name!r} of {_name(tp)} takes more than the value"
+                )
+            convert = convert.converter
+        hint = _unwrap(hints.get(field.name, Any))
+        yield Field(field.name, hint, field.alias or field.name, field.default is attrs.NOTHING, convert)
+
+
+def _dataclass_fields(tp: Any) -> Iterator[Field]:
+    hints = _hints(tp)
+    for name, hint in hints.items():
+        if hint is dataclasses.InitVar or isinstance(hint, dataclasses.InitVar):
+            raise UnsupportedTypeError(f"{name!r} of {_name(tp)} is an InitVar: it is no part of what is saved")
+    for field in dataclasses.fields(tp):
+        _check_init(tp, field)
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        yield Field(field.name, _unwrap(hints[field.name]), field.name, required)
+
+
+def _check_init(tp: Any, field: Any) -> None:
+    if not field.init:
+        raise UnsupportedTypeError(
+            f"the field {field.name!r} of {_name(tp)} has init=False: its value could not be given back by a resume"
+        )
+
+
+def _constructed(tp: Any, fields: Iterator[Field]) -> tuple[Field, ...]:
+    """Return the fields of a class whose constructor takes them by name, and needs nothing else."""
+    found = tuple(fields)
+    needed = [field.alias for field in found if field.required]
+    try:
+        inspect.signature(tp.__init__).bind(None, **dict.fromkeys(needed))
+        inspect.signature(tp.__init__).bind(None, **{field.alias: None for field in found})
+    except (TypeError, ValueError) as error:
+        raise UnsupportedTypeError(f"the constructor of {_name(tp)} does not take just its fields: {error}") from None
+    return found
 
 
 def _is_required(tp: Any, key: str, hint: Any) -> bool:
@@ -217,7 +246,7 @@ def unsupported_types(tp: Any, path: str = "state") -> Iterator[tuple[str, str]]
         try:
             shape = read_shape(item)
         except UnsupportedTypeError as error:
-            yield where, f"{error}; give the graph a converter that knows it"
+            yield where, f"{error}; give StateGraph a converter that knows it: strict_converter() with hooks"
             continue
         if shape.kind in (Kind.CLASS, Kind.TYPED_DICT):
             if id(shape.type) in seen:

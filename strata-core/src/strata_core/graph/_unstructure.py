@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from strata_core.graph._leaves import LEAVES, Dump, exactly, literal, one_of
@@ -11,7 +12,10 @@ from strata_core.graph._types import Kind, Shape, UnsupportedTypeError, read_sha
 if TYPE_CHECKING:
     from cattrs import Converter
 
-__all__ = ["dump_factory"]
+__all__ = ["dump_factory", "dump_text"]
+
+dump_text: Final = exactly(str, "a str")
+"""The hook of ``str``, which cattrs also finds for its subclasses."""
 
 
 def dump_factory(tp: Any, converter: Converter) -> Dump:
@@ -27,14 +31,7 @@ def dump_factory(tp: Any, converter: Converter) -> Dump:
     if kind is Kind.LEAF:
         return LEAVES[shape.type][0]
     if kind is Kind.ENUM:
-        wanted = f"a {shape.type.__qualname__}"
-
-        def dump_enum(value: Any) -> Any:
-            if type(value) is shape.type:
-                return value.value
-            raise mismatch(value, wanted)
-
-        return dump_enum
+        return _dump_enum(shape.type)
     if kind is Kind.LITERAL:
         return literal(shape)
     if kind is Kind.UNION:
@@ -50,6 +47,37 @@ def dump_factory(tp: Any, converter: Converter) -> Dump:
     return _dump_typed_dict(shape, converter) if kind is Kind.TYPED_DICT else _dump_class(shape, converter)
 
 
+def _dump_enum(kind: Any) -> Dump:
+    wanted = f"of type {kind.__qualname__}"
+    values = {member.value for member in kind.__members__.values()}
+
+    def dump(value: Any) -> Any:
+        if type(value) is not kind:
+            raise mismatch(value, wanted)
+        if value.value not in values:
+            raise MisfitError(f"must be one member of {kind.__qualname__}, not a combination without a name")
+        return value.value
+
+    return dump
+
+
+def _settled(inner: Dump, convert: Callable[[Any], Any]) -> Dump:
+    """Return a hook that refuses a value which its own converter would change again at every resume."""
+
+    def dump(value: Any) -> Any:
+        content = inner(value)
+        try:
+            again = convert(value)
+            same = again is value or bool(again == value)
+        except Exception as error:
+            raise MisfitError(f"its converter refuses its own result: {type(error).__name__}: {error}") from error
+        if not same:
+            raise MisfitError("its converter changes its own result, so that every resume would change the state")
+        return content
+
+    return dump
+
+
 def _lazy_dump(tp: Any, converter: Converter) -> Dump:
     """Return the hook of a type, found at its first call when the type contains itself."""
     try:
@@ -57,7 +85,9 @@ def _lazy_dump(tp: Any, converter: Converter) -> Dump:
     except UnsupportedTypeError:
         kind = Kind.ANY  # a user's hook may know it
     if kind not in (Kind.CLASS, Kind.TYPED_DICT):
-        return converter.get_unstructure_hook(tp)
+        found: Dump = converter.get_unstructure_hook(tp)
+        # An enum that is a str as well: only a user's hook for that very class would come before the one of str.
+        return dump_factory(tp, converter) if kind is Kind.ENUM and found is dump_text else found
     hook: list[Dump] = []
 
     def dump(value: Any) -> Any:
@@ -153,9 +183,13 @@ def _dump_class(shape: Shape, converter: Converter) -> Dump:
     """Generate the function that takes an instance apart: exact scalars are checked inline, the rest by their hooks."""
     fields = shape.fields
     inners = [_lazy_dump(field.type, converter) for field in fields]
+    inners = [
+        inner if field.convert is None else _settled(inner, field.convert)
+        for field, inner in zip(fields, inners, strict=True)
+    ]
     items, lines = [], []
     for index, field in enumerate(fields):
-        inline = _INLINE.get(field.type)
+        inline = None if field.convert else _INLINE.get(field.type)
         if inline is None:
             items.append(f"{field.name!r}: d{index}(value.{field.name})")
         else:
@@ -175,7 +209,7 @@ def _dump_class(shape: Shape, converter: Converter) -> Dump:
     namespace: dict[str, Any] = {f"d{index}": inner for index, inner in enumerate(inners)}
     namespace |= {
         "cls": shape.type,
-        "wanted": f"a {shape.type.__qualname__}",
+        "wanted": f"of type {shape.type.__qualname__}",
         "mismatch": mismatch,
         "Misfit": MisfitError,
         "locate": _locate,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from strata_core._guess import did_you_mean
 from strata_core._validation import check_thread_id
 from strata_core.errors import InvalidInputError
 from strata_core.graph._drafts import Draft, EdgeDraft, RouteDraft
@@ -82,7 +83,11 @@ def _references(draft: Draft) -> Iterable[GraphProblem]:
 
     def dangling(node: Any, missing: Any, what: str) -> Iterable[GraphProblem]:
         if _key(missing) not in names:
-            yield GraphProblem(ProblemCode.DANGLING_EDGE, node, f"{what} names {missing!r}, which is no node")
+            yield GraphProblem(
+                ProblemCode.DANGLING_EDGE,
+                node,
+                f"{what} names {missing!r}, which is no node{did_you_mean(missing, names)}",
+            )
 
     for node in draft.nodes:
         if node.fallback is not None:
@@ -114,6 +119,11 @@ def _ways(draft: Draft) -> Iterable[GraphProblem]:
         except HandlerError as error:
             text = f"the router of node {route.source!r} {error}"
             yield GraphProblem(ProblemCode.INVALID_HANDLER, route.source, text)
+        if route.is_bare:
+            text = (
+                f"the targets of the conditional edge from {route.source!r} are a list, such as ['A', 'B'], not a str"
+            )
+            yield GraphProblem(ProblemCode.NO_TARGETS, route.source, text)
         if not route.targets or len(set(map(_key, route.targets))) < len(route.targets):
             text = f"the conditional edge from {route.source!r} needs targets, each named once"
             yield GraphProblem(ProblemCode.NO_TARGETS, route.source, text)

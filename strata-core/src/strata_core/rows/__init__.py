@@ -22,9 +22,10 @@ from strata_core.rows._commit import (
     Refusal,
     Refused,
     Take,
+    new_write_id,
 )
 from strata_core.rows._decide import decide
-from strata_core.rows._head import Head, NewRow, Row
+from strata_core.rows._head import RESERVATION, Head, NewRow, Row
 from strata_core.rows._query import HeadQuery, matches
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Head",
     "HeadQuery",
     "NewRow",
+    "RESERVATION",
     "Refusal",
     "Refused",
     "Row",
@@ -47,4 +49,5 @@ __all__ = [
     "Take",
     "decide",
     "matches",
+    "new_write_id",
 ]

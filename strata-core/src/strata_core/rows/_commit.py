@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
 import attrs
 
-from strata_core.rows._head import Head, NewRow
+from strata_core.rows._head import NOTHING, WRITE_ID_SIZE, WRITE_IDS_KEPT, Head, NewRow
 
 __all__ = [
     "ANY",
@@ -22,16 +23,27 @@ __all__ = [
     "Refusal",
     "Refused",
     "Take",
+    "new_write_id",
 ]
 
 ANY: Final = -2
 """As `Commit.after`: whatever is latest."""
-NOTHING: Final = -1
-"""As `Commit.after`: the thread has no row yet.  As `Head.sequence`: a head without rows."""
-WRITE_ID_SIZE: Final = 8
-"""Bytes of a write ID."""
-WRITE_IDS_KEPT: Final = 8
-"""How many write IDs a head keeps: how many rows back a repeated commit is recognised."""
+
+
+_spare: Final[list[bytes]] = []
+
+
+def new_write_id() -> bytes:
+    """Return 8 bytes of ``os.urandom``; drawn by the hundred, since each draw is a call to the system."""
+    try:
+        return _spare.pop()
+    except IndexError:
+        block = os.urandom(128 * WRITE_ID_SIZE)
+        _spare.extend(block[at : at + WRITE_ID_SIZE] for at in range(WRITE_ID_SIZE, len(block), WRITE_ID_SIZE))
+        return block[:WRITE_ID_SIZE]
+
+
+os.register_at_fork(after_in_child=_spare.clear)  # two processes with the same IDs would take each other's rows for own
 
 
 @attrs.define(eq=False)
@@ -135,7 +147,10 @@ class Refused:
         why: The reason.
         head: The head it was judged by; None for none.  At least `sequence`, `write_ids`, `token`, `owner`,
             `expires`, `external`, `closing` and `now` are filled in.
+        maybe_done: An earlier attempt of this very commit may have been done, and be what it is refused for.  Core
+            sets it; a backend never repeats a commit.
     """
 
     why: Refusal
     head: Head | None
+    maybe_done: bool = False

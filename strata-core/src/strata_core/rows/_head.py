@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
-__all__ = ["Head", "NewRow", "Row"]
+__all__ = ["NOTHING", "RESERVATION", "WRITE_IDS_KEPT", "WRITE_ID_SIZE", "Head", "NewRow", "Row"]
+
+NOTHING: Final = -1
+"""As `Commit.after`: the thread has no row yet.  As `Head.sequence`: a head without rows."""
+WRITE_ID_SIZE: Final = 8
+"""Bytes of a write ID."""
+WRITE_IDS_KEPT: Final = 8
+"""How many write IDs a head keeps: how many rows back a repeated commit is recognised."""
+RESERVATION: Final = ""
+"""The owner of a lease that a first save with external blobs takes for as long as it lasts.  Nobody else's: an owner
+that a caller gives is not empty."""
 
 # Hot records: plain slotted classes without comparison or freezing cost less to make.  Treat them as immutable.
 
@@ -94,8 +105,8 @@ class Head:
     """
 
     thread_id: str
-    sequence: int = -1
-    whole_at: int = -1
+    sequence: int = NOTHING
+    whole_at: int = NOTHING
     write_ids: bytes = b""
     state: str = ""
     updated: int = 0
@@ -111,6 +122,16 @@ class Head:
     closing: bool = False
     now: int = 0
     envelope: bytes = b""
+
+    @property
+    def write_id(self) -> bytes:
+        """The write ID of the latest row; empty without rows."""
+        return self.write_ids[:WRITE_ID_SIZE]
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether its lease, live or not, is the reservation of a first save."""
+        return self.token != 0 and self.owner == RESERVATION
 
     def is_leased(self, now: int) -> bool:
         """Tell whether a live lease holds the thread at `now`."""

@@ -17,7 +17,7 @@ class HeadQuery:
     """Which heads to list.  Filters are ANDed; None means any.  Times are microseconds since 1970 UTC.
 
     Attributes:
-        state: The thread's state.
+        states: The thread's state is one of these; an empty set selects nothing.
         metadata: Pairs that must all be there.
         updated_after: Updated later than this; exclusive.
         updated_before: Updated earlier than this; exclusive.
@@ -31,7 +31,7 @@ class HeadQuery:
         limit: At most this many; a backend may not return fewer while more match.
     """
 
-    state: str | None = None
+    states: frozenset[str] | None = None
     metadata: Mapping[str, str] = attrs.field(factory=dict)
     updated_after: int | None = None
     updated_before: int | None = None
@@ -54,7 +54,7 @@ def matches(head: Head, query: HeadQuery, now: int) -> bool:
     place = (head.updated, head.thread_id)
     return (
         (head.sequence == NOTHING) is query.rowless
-        and (query.state is None or head.state == query.state)
+        and (query.states is None or head.state in query.states)
         and (query.updated_after is None or head.updated > query.updated_after)
         and (query.updated_before is None or head.updated < query.updated_before)
         and (query.graph_id is None or head.graph_id == query.graph_id)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from strata_core.errors import StoreBusyError, StoreClosedError, StoreUnavailableError
+from strata_core.errors import PluginError, StoreBusyError, StoreClosedError, StoreUnavailableError
 from strata_core.rows import Batching, Commit, Committed, Refused
 
 __all__ = ["Batcher", "attempt"]
@@ -28,24 +28,72 @@ async def attempt(commit: CommitBatch, batch: Sequence[Commit]) -> Sequence[Outc
     """Run a batch, and give each commit an outcome or an exception of its own.
 
     A storage that does not answer is asked again, with the same write IDs, so that a step that had been done is
-    recognised.  Any other failure is narrowed down: each commit runs alone, so that a bad one fails alone.
+    recognised; a busy one is not, since the backend has waited already.  A batch that fails for good is narrowed down:
+    each commit runs alone, so that a bad one fails alone.
     """
     pause = PAUSE
+    maybe_done = False  # by an attempt whose outcome nobody heard
     for left in reversed(range(ATTEMPTS)):
         try:
-            return await commit(batch)
-        except StoreBusyError as error:  # the backend has waited already
-            return [error] * len(batch)
+            return _checked(await commit(batch), batch, maybe_done=maybe_done)
         except StoreUnavailableError as error:
-            if not left:
-                return [error] * len(batch)
+            maybe_done = maybe_done or error.maybe_written
+            if not left or isinstance(error, StoreBusyError):
+                return await _narrowed(commit, batch, error, maybe_done=maybe_done)
             await asyncio.sleep(pause)
             pause *= 2
         except Exception as error:  # noqa: BLE001  # handed to whoever asked for the commit
             if len(batch) == 1:
-                return [error]
+                return [_unheard(error) if maybe_done else error]
             return [outcome for item in batch for outcome in await attempt(commit, [item])]
     raise AssertionError("unreachable")
+
+
+def _checked(outcomes: Sequence[Outcome], batch: Sequence[Commit], *, maybe_done: bool) -> Sequence[Outcome]:
+    if len(outcomes) != len(batch):
+        raise PluginError(f"the backend gave {len(outcomes)} outcomes for {len(batch)} commits")
+    if maybe_done:
+        for outcome in outcomes:
+            if isinstance(outcome, Refused):
+                outcome.maybe_done = True
+    return outcomes
+
+
+async def _narrowed(
+    commit: CommitBatch, batch: Sequence[Commit], error: StoreUnavailableError, *, maybe_done: bool
+) -> Sequence[Outcome | BaseException]:
+    """Run each commit of a batch that failed once more, alone; once two have failed, the storage is away for all."""
+    if len(batch) == 1 or isinstance(error, StoreBusyError):
+        return [_unheard(error) if maybe_done else _copy(error) for _ in batch]
+    outcomes: list[Outcome | BaseException] = []
+    failures = 0
+    for item in batch:
+        if failures < 2:
+            try:
+                outcomes += _checked(await commit([item]), [item], maybe_done=maybe_done)
+                continue
+            except StoreUnavailableError as again:
+                failures += 1
+                outcomes.append(_unheard(again) if maybe_done else again)
+            except Exception as again:  # noqa: BLE001  # handed to whoever asked for the commit
+                outcomes.append(_unheard(again) if maybe_done else again)
+        else:
+            outcomes.append(_unheard(error) if maybe_done else _copy(error))
+    return outcomes
+
+
+def _unheard(error: Exception) -> StoreUnavailableError:
+    """Return the error of a commit that an earlier attempt may have done, whatever the last one came to."""
+    unheard = StoreUnavailableError(str(error), maybe_written=True)
+    unheard.__cause__ = error
+    return unheard
+
+
+def _copy(error: StoreUnavailableError) -> StoreUnavailableError:
+    """Return an error of its own for each waiter: tracebacks and notes of one are not the other's."""
+    copy = type(error)(str(error), maybe_written=error.maybe_written)
+    copy.__cause__ = error
+    return copy
 
 
 class Batcher:
@@ -61,8 +109,8 @@ class Batcher:
         self._loop = asyncio.get_running_loop()
         self._ready: deque[tuple[Commit, asyncio.Future[Outcome]]] = deque()
         # A thread with a commit that is ready or under way, and what waits behind that.
-        self._threads: dict[str, deque[tuple[Commit, asyncio.Future[Outcome]]]] = {}
-        self._scheduled = False
+        self._threads: dict[str, deque[tuple[Commit, asyncio.Future[Outcome]]] | None] = {}
+        self._collecting = False
         self._running: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -71,11 +119,13 @@ class Batcher:
         if self._closed:
             raise StoreClosedError("the store is closed")
         future: asyncio.Future[Outcome] = self._loop.create_future()
-        waiting = self._threads.get(commit.thread_id)
-        if waiting is None:
-            self._threads[commit.thread_id] = deque()
+        thread_id = commit.thread_id
+        if thread_id not in self._threads:
+            self._threads[thread_id] = None
             self._ready.append((commit, future))
             self._schedule()
+        elif (waiting := self._threads[thread_id]) is None:
+            self._threads[thread_id] = deque([(commit, future)])
         else:
             waiting.append((commit, future))
         return future
@@ -83,19 +133,19 @@ class Batcher:
     async def close(self) -> None:
         """Refuse new commits and wait for those that were submitted."""
         self._closed = True
-        while self._running or self._ready:
-            if self._running:
-                await asyncio.wait(self._running)
-            else:
-                await asyncio.sleep(0)
+        while self._running:
+            await asyncio.wait(self._running)
 
     def _schedule(self) -> None:
-        if not self._scheduled and self._ready and len(self._running) < self._batching.in_flight:
-            self._scheduled = True
-            self._loop.call_soon(self._start)
+        if not self._collecting and self._ready and len(self._running) < self._batching.in_flight:
+            # The task collects its batch in its first step: at the end of this turn of the loop.
+            self._collecting = True
+            task = self._loop.create_task(self._run())
+            self._running.add(task)
+            task.add_done_callback(self._finished)
 
-    def _start(self) -> None:
-        self._scheduled = False
+    def _collect(self) -> list[tuple[Commit, asyncio.Future[Outcome]]]:
+        self._collecting = False
         batch: list[tuple[Commit, asyncio.Future[Outcome]]] = []
         room = self._batching.max_bytes
         while self._ready and len(batch) < self._batching.max_items:
@@ -108,11 +158,8 @@ class Batcher:
             if batch and room < 0:
                 break
             batch.append(self._ready.popleft())
-        if batch:
-            task = self._loop.create_task(self._run(batch))
-            self._running.add(task)
-            task.add_done_callback(self._finished)
         self._schedule()
+        return batch
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -126,7 +173,10 @@ class Batcher:
         else:
             del self._threads[thread_id]
 
-    async def _run(self, batch: list[tuple[Commit, asyncio.Future[Outcome]]]) -> None:
+    async def _run(self) -> None:
+        batch = self._collect()
+        if not batch:
+            return
         timer = self._loop.call_later(YIELD_AFTER, self._yield, batch)
         try:
             outcomes = await attempt(self._commit, [commit for commit, _ in batch])

@@ -7,18 +7,17 @@ that is about to go, and nothing reachable is ever half deleted.
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from strata_core.errors import StoreBusyError
 from strata_core.ports import BlobStore
-from strata_core.rows import ANY, NOTHING, Commit, Committed, Drop, Head, Take
+from strata_core.rows import ANY, NOTHING, Commit, Committed, Drop, Head, Take, new_write_id
 from strata_core.store._link import Link
 from strata_core.store._patience import Patience
 
-__all__ = ["RESERVATION", "Closer"]
+__all__ = ["RESERVED_FOR", "Closer"]
 
-RESERVATION: Final = 60_000_000
+RESERVED_FOR: Final = 60_000_000
 """How long a purge or a first save with external blobs reserves a thread, in microseconds, before others take over."""
 _OWNER: Final = "strata: purge"
 
@@ -38,7 +37,7 @@ class Closer:
         """Erase the thread if `head` is still its latest state and no live lease holds it; tell whether it went."""
         closing = self._take() if self._external is not None else None
         commit = Commit(
-            head.thread_id, os.urandom(8), head.sequence, head.write_ids[:8], free=True, lease=closing, erase=True
+            head.thread_id, new_write_id(), head.sequence, head.write_id, free=True, lease=closing, erase=True
         )
         return await self._do(commit)
 
@@ -46,8 +45,7 @@ class Closer:
         """Finish what a killed purge, or a first save that never came to its row, left of a thread without rows."""
         if not self.can_erase(head):
             return False
-        commit = Commit(head.thread_id, os.urandom(8), NOTHING, free=True, lease=self._take())
-        return await self._do(commit)
+        return await self._do(Commit(head.thread_id, new_write_id(), NOTHING, free=True, lease=self._take()))
 
     async def _do(self, commit: Commit) -> bool:
         if self._external is None:
@@ -58,18 +56,22 @@ class Closer:
     async def _commit_and_finish(self, commit: Commit) -> bool:
         outcome = await self._link.submit(commit)
         if not isinstance(outcome, Committed):
-            return False
+            return outcome.maybe_done and outcome.head is None  # gone, by the attempt whose answer was lost
         await self._finish(commit.thread_id, outcome.token)
         return True
 
     async def abandon(self, thread_id: str, token: int) -> None:
         """Give back the reservation of a first save that failed, with the blobs it may have left."""
-        commit = Commit(thread_id, os.urandom(8), NOTHING, token=token, lease=self._take(), erase=True)
+        commit = Commit(thread_id, new_write_id(), NOTHING, token=token, lease=self._take(), erase=True)
         outcome = await self._link.submit(commit)
         if isinstance(outcome, Committed):
             await self._finish(thread_id, outcome.token)
         else:  # somebody else's row is there: its purge takes the blobs
-            await self._link.submit(Commit(thread_id, os.urandom(8), ANY, token=token, lease=Drop()))
+            await self._link.submit(Commit(thread_id, new_write_id(), ANY, token=token, lease=Drop()))
+
+    async def sweep(self, thread_id: str) -> None:
+        """Delete the blobs that a refused save put for a thread that had gone meanwhile."""
+        await self.take_over(Head(thread_id))
 
     async def make_way(self, head: Head | None, patience: Patience) -> None:
         """Wait for a purge to finish, or finish one whose process died.
@@ -92,8 +94,8 @@ class Closer:
             return
         if self._external is not None:
             await self._external.delete_thread(thread_id)
-        await self._link.submit(Commit(thread_id, os.urandom(8), token=token, erase=True))
+        await self._link.submit(Commit(thread_id, new_write_id(), token=token, erase=True))
 
     @staticmethod
     def _take() -> Take:
-        return Take(_OWNER, RESERVATION, closing=True)
+        return Take(_OWNER, RESERVED_FOR, closing=True)

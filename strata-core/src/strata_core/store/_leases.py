@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Awaitable
 from datetime import timedelta
 from typing import Literal
 
@@ -13,12 +13,11 @@ from strata_core.clock import from_micros
 from strata_core.errors import InvalidInputError, LeaseHeldError, LeaseLostError
 from strata_core.ports import AnyRevision
 from strata_core.records import Checkpoint, Lease, Revision
-from strata_core.rows import Commit, Committed, Drop, Extend, Refusal, Take
-from strata_core.store._closing import Closer
+from strata_core.rows import Commit, Committed, Drop, Extend, Take, new_write_id
+from strata_core.store._committing import Committer
 from strata_core.store._link import Link, refusal_error
-from strata_core.store._patience import Patience
-from strata_core.store._pinning import RESERVED
-from strata_core.store._saving import Saver, position_of
+from strata_core.store._positions import position_of
+from strata_core.store._saving import Saver
 
 __all__ = ["Leases", "check_lease"]
 
@@ -36,10 +35,10 @@ def check_lease(lease: object) -> Lease:
 class Leases:
     """The lease calls of the port, as commits."""
 
-    def __init__(self, link: Link, saver: Saver, closer: Closer) -> None:
+    def __init__(self, link: Link, saver: Saver, committer: Committer) -> None:
         self._link = link
         self._saver = saver
-        self._closer = closer
+        self._committer = committer
 
     async def acquire(
         self,
@@ -50,21 +49,17 @@ class Leases:
         expected: int | Revision | Literal[AnyRevision.ANY] | None,
         write_id: bytes | None,
     ) -> Lease | None:
-        self._link.check_writable()
         check_thread_id(thread_id)
         take = Take(check_owner(owner), check_ttl(ttl))
         position = position_of(expected)
         if save is None:
-            write_id = os.urandom(8) if write_id is None else check_write_id(write_id)
-            commit = Commit(thread_id, write_id, position.after, position.after_id, free=True, lease=take)
-            outcome = await self._commit(commit)
+            write_id = new_write_id() if write_id is None else check_write_id(write_id)
+            commit = Commit(thread_id, write_id, *position, free=True, lease=take)
+            outcome = await self._take(self._committer.commit(commit))
         elif isinstance(save, Checkpoint) and save.thread_id != thread_id:
             raise InvalidInputError("save.thread_id", f"must be the leased thread {thread_id!r}")
         else:
-            try:
-                outcome = await self._saver.save(save, position, write_id=write_id, free=True, lease=take)
-            except LeaseHeldError:
-                return None
+            outcome = await self._take(self._saver.save(save, position, write_id=write_id, free=True, lease=take))
         if outcome is None:
             return None
         if not outcome.token:
@@ -72,38 +67,28 @@ class Leases:
         saved = None if save is None else outcome.sequence
         return Lease(thread_id, outcome.token, owner, from_micros(outcome.expires), saved)
 
-    async def _commit(self, commit: Commit) -> Committed | None:
-        patience = Patience(commit.thread_id)
-        while True:
-            outcome = await self._link.submit(commit)
-            if isinstance(outcome, Committed):
-                return outcome
-            reserved = outcome.head is not None and outcome.head.owner == RESERVED
-            if outcome.why is Refusal.CLOSING or (outcome.why is Refusal.HELD and reserved):
-                await self._closer.make_way(outcome.head, patience)
-            elif outcome.why is Refusal.HELD:
-                return None
-            else:
-                raise refusal_error(outcome, commit.thread_id)
+    @staticmethod
+    async def _take(taking: Awaitable[Committed]) -> Committed | None:
+        try:
+            return await taking
+        except LeaseHeldError:
+            return None
 
     async def renew(self, lease: Lease, ttl: timedelta) -> Lease:
-        self._link.check_writable()
         check_lease(lease)
-        commit = Commit(lease.thread_id, os.urandom(8), token=lease.token, lease=Extend(check_ttl(ttl)))
+        commit = Commit(lease.thread_id, new_write_id(), token=lease.token, lease=Extend(check_ttl(ttl)))
         outcome = await self._link.submit(commit)
         if isinstance(outcome, Committed):
             return attrs.evolve(lease, expires_at=from_micros(outcome.expires))
         raise refusal_error(outcome, lease.thread_id)
 
     async def release(self, lease: Lease) -> None:
-        self._link.check_writable()
         check_lease(lease)
         # Refused means that it is not ours any more: there is nothing to give back.
-        await self._link.submit(Commit(lease.thread_id, os.urandom(8), token=lease.token, lease=Drop()))
+        await self._link.submit(Commit(lease.thread_id, new_write_id(), token=lease.token, lease=Drop()))
 
     async def live(self, thread_id: str) -> Lease | None:
-        self._link.check_readable()
         head = await self._link.backend.read_head(check_thread_id(thread_id))
-        if head is None or not head.is_leased(head.now) or head.closing or head.owner == RESERVED:
+        if head is None or not head.is_leased(head.now) or head.closing or head.is_reserved:
             return None
         return Lease(thread_id, head.token, head.owner, from_micros(head.expires))

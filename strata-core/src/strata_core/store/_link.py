@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Coroutine
-from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from strata_core.capabilities import Capability
 from strata_core.errors import (
@@ -27,6 +27,24 @@ __all__ = ["Link", "refusal_error"]
 
 T = TypeVar("T")
 
+_logger: Final = logging.getLogger("strata_core.store")
+
+
+class Gate:
+    """Counts the calls of a store that go on: ``with link.writing: ...``."""
+
+    __slots__ = ("_link", "_writes")
+
+    def __init__(self, link: Link, *, writes: bool) -> None:
+        self._link = link
+        self._writes = writes
+
+    def __enter__(self) -> None:
+        self._link.enter(writes=self._writes)
+
+    def __exit__(self, *_: object) -> None:
+        self._link.leave()
+
 
 class Link:
     """Owns the life of a backend: opens and closes it, batches its commits, guards its use."""
@@ -36,48 +54,62 @@ class Link:
         self.read_only = read_only
         self._setup = setup
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_closed = False
+        self._is_busy = False  # being opened or closed, or closed
+        self._calls = 0
+        self._idle: asyncio.Future[None] | None = None
+        self.reading = Gate(self, writes=False)
+        self.writing = Gate(self, writes=True)
         self._batcher: Batcher | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
         if self._loop is not None:
             raise UsageError("the store is open already")
+        self._loop = asyncio.get_running_loop()
+        self._is_busy = True
         try:
             await self.backend.open(read_only=self.read_only, setup=self._setup)
         except BaseException:
+            self._loop = None
             await asyncio.shield(self.backend.close())
             raise
         if self.backend.batching is not None and not self.read_only:
             self._batcher = Batcher(self.backend.commit, self.backend.batching)
-        self._loop = asyncio.get_running_loop()
-        self._is_closed = False
+        self._is_busy = False
 
     async def close(self) -> None:
+        """Refuse new calls, let those that were made come to their end, then let go of the backend."""
         if self._loop is None:
             return
-        self._loop = None
+        self._is_busy = True
         try:
+            if self._calls:
+                self._idle = self._idle or self._loop.create_future()
+                await asyncio.shield(self._idle)
             while self._tasks:
                 await asyncio.wait(self._tasks)
             if self._batcher is not None:
                 await self._batcher.close()
         finally:
-            self._is_closed = True
+            self._loop = None
             await asyncio.shield(self.backend.close())
 
-    def check_readable(self) -> None:
-        """Raise unless the store is open and this is its event loop."""
-        if self._loop is None:
+    def enter(self, *, writes: bool) -> None:
+        """Count a call in, or say why it cannot be made."""
+        if self._loop is None or self._is_busy:
             raise StoreClosedError("the store is not open; use it inside 'async with'")
         if asyncio.get_running_loop() is not self._loop:
             raise UsageError("the store belongs to the event loop that opened it; open another one here")
-
-    def check_writable(self) -> None:
-        """Raise unless the store is open for writing and this is its event loop."""
-        self.check_readable()
-        if self.read_only:
+        if writes and self.read_only:
             raise ReadOnlyError("the store was opened read-only")
+        self._calls += 1
+
+    def leave(self) -> None:
+        """Count a call out."""
+        self._calls -= 1
+        if not self._calls and self._idle is not None:
+            self._idle.set_result(None)
+            self._idle = None
 
     def require(self, capability: Capability) -> None:
         """Raise unless the backend declares the capability."""
@@ -88,8 +120,6 @@ class Link:
 
     def submit(self, commit: Commit) -> Awaitable[Committed | Refused]:
         """Hand a commit to the backend, together with others that wait."""
-        if self._is_closed:
-            raise StoreClosedError("the store is closed")
         if self._batcher is not None:
             return self._batcher.submit(commit)
         return self._alone(commit)
@@ -101,11 +131,13 @@ class Link:
         return outcome
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work that must not depend on the caller; `close` waits for it.  Its errors are nobody's."""
+        """Run work that must not depend on the caller; `close` waits for it.  What it cannot do, a purge does later."""
 
         async def run() -> None:
-            with suppress(StrataError):
+            try:
                 await work
+            except Exception as error:  # noqa: BLE001  # nobody waits for it
+                _logger.warning("cleaning up after a save failed: %s", type(error).__name__)
 
         self._start(run())
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final
 
 import attrs
 
 from strata_core._validation import check_limit, check_metadata, check_moment, check_text, check_thread_id, shown
 from strata_core.clock import from_micros
-from strata_core.codec._record import MalformedRecordError, decode_envelope
+from strata_core.codec._record_decoder import decode_envelope
+from strata_core.codec._versions import MalformedRecordError
 from strata_core.errors import CorruptCheckpointError, InvalidInputError
 from strata_core.records import Lease, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
-from strata_core.rows import Head, HeadQuery, RowBackend
+from strata_core.rows import Head, HeadQuery
 from strata_core.store._link import Link
 
-__all__ = ["Lister", "check_states", "list_states"]
+__all__ = ["Lister", "check_states"]
 
 _MAX_INT64: Final = 2**63 - 1
 
@@ -32,38 +32,27 @@ class Lister:
 
     async def page(self, query: ThreadQuery) -> ThreadPage:
         """Return one page, newest first."""
-        self._link.check_readable()
-        states, heads_query = _translate(query)
-        if states is not None and not states:
+        heads_query = _translate(query)
+        if heads_query.states is not None and not heads_query.states:
             return ThreadPage(())
         limit = query.limit
-        heads = await list_states(self._link.backend, states, attrs.evolve(heads_query, limit=limit + 1))
+        heads = await self._link.backend.list_heads(attrs.evolve(heads_query, limit=limit + 1))
         more = len(heads) > limit
         heads = heads[:limit]
         return ThreadPage([_summary(head) for head in heads], _cursor(heads[-1]) if more else None)
 
 
-async def list_states(backend: RowBackend, states: Collection[str] | None, query: HeadQuery) -> list[Head]:
-    """Return the heads in any of the states, in the order of `query`: one limited read a state, merged."""
-    if states is None:
-        return list(await backend.list_heads(query))
-    pages = await asyncio.gather(*(backend.list_heads(attrs.evolve(query, state=state)) for state in sorted(states)))
-    heads = [head for page in pages for head in page]
-    heads.sort(key=lambda head: (head.updated, head.thread_id), reverse=not query.oldest_first)
-    return heads[: query.limit]
-
-
-def check_states(states: object) -> list[str]:
+def check_states(states: object) -> frozenset[str]:
     """Return states as text; a str or anything but `ThreadState` members is refused."""
     if isinstance(states, str) or not isinstance(states, Collection):
         raise InvalidInputError("states", "must be a collection of ThreadState, for example {ThreadState.FAILED}")
     for state in states:
         if not isinstance(state, ThreadState):
             raise InvalidInputError("states", f"holds {shown(state)}, which is not a ThreadState")
-    return sorted({state.value for state in states})
+    return frozenset(state.value for state in states)
 
 
-def _translate(query: ThreadQuery) -> tuple[Sequence[str] | None, HeadQuery]:
+def _translate(query: ThreadQuery) -> HeadQuery:
     if not isinstance(query, ThreadQuery):
         raise InvalidInputError("query", f"must be a ThreadQuery, not {type(query).__name__}")
     check_limit(query.limit)
@@ -73,7 +62,8 @@ def _translate(query: ThreadQuery) -> tuple[Sequence[str] | None, HeadQuery]:
             check_text(getattr(query, name), name)
     if query.leased is not None and type(query.leased) is not bool:
         raise InvalidInputError("leased", f"must be a bool or None, not {shown(query.leased)}")
-    return states, HeadQuery(
+    return HeadQuery(
+        states=states,
         metadata=dict(check_metadata(query.metadata)),
         updated_after=_moment(query, "updated_after"),
         updated_before=_moment(query, "updated_before"),

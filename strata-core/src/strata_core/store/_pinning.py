@@ -7,24 +7,30 @@ read, and a thread without one is reserved first.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Final
 
 import attrs
 
 from strata_core.codec._state import Value
 from strata_core.ports import BlobStore
-from strata_core.rows import NOTHING, Commit, Committed, Drop, Refusal, Refused, Take, decide
-from strata_core.store._closing import RESERVATION, Closer
+from strata_core.rows import (
+    NOTHING,
+    RESERVATION,
+    Commit,
+    Committed,
+    Drop,
+    Head,
+    Refusal,
+    Refused,
+    Take,
+    decide,
+    new_write_id,
+)
+from strata_core.store._closing import RESERVED_FOR, Closer
 from strata_core.store._link import Link
 from strata_core.store._patience import Patience
 
-__all__ = ["RESERVED", "Pinner"]
-
-RESERVED: Final = ""
-"""The owner of a reservation: a lease that ends with the save, so others wait for it instead of giving up.  Nobody's
-own: an owner that a caller gives is not empty."""
+__all__ = ["Pinner"]
 
 
 class Pinner:
@@ -36,41 +42,52 @@ class Pinner:
         self._closer = closer
 
     async def send(self, commit: Commit, blobs: Mapping[str, Value]) -> Committed | Refused:
-        """Put the blobs, then commit; the outcome is that of the commit."""
+        """Put the blobs, then commit; the outcome is that of the commit.
+
+        Nothing is put for a commit that would be refused, or before the head says that there may be external blobs.
+        """
         commit.external = True
-        if commit.token or (commit.after >= 0 and commit.after_id):
-            await self._put(commit.thread_id, blobs)
-            return await self._link.submit(commit)
         patience = Patience(commit.thread_id)
         while True:
             head = await self._link.backend.read_head(commit.thread_id)
             verdict = decide(commit, head, 0 if head is None else head.now, lambda: 1)
             if isinstance(verdict, Refused) or verdict.repeated:
                 return verdict
-            if head is not None and head.sequence != NOTHING:
-                pinned = attrs.evolve(commit, after=head.sequence, after_id=head.write_ids[:8])
-                again = Refusal.CHANGED
-            elif head is not None and head.is_leased(head.now):
-                if head.owner == RESERVED:
-                    await patience.wait()
-                    continue
-                pinned = attrs.evolve(commit, token=head.token)  # under somebody's lease, as long as it stays theirs
-                again = Refusal.LOST
-            else:
+            if head is None or (head.sequence == NOTHING and not head.is_leased(head.now)):
                 outcome = await self._send_reserved(commit, blobs)
                 if outcome is not None:
                     return outcome
                 await patience.wait()
-                continue
-            await self._put(commit.thread_id, blobs)
-            outcome = await self._link.submit(pinned)
-            if not (isinstance(outcome, Refused) and outcome.why is again):
-                return outcome
+            elif head.sequence == NOTHING and head.is_reserved and not commit.token:
+                await patience.wait()
+            else:
+                outcome = await self._send_pinned(_pinned(commit, head), head, blobs)
+                if isinstance(outcome, Committed):
+                    return outcome
+                # Refused for what was read, or for what the caller asked: the next look at the head tells which.
+
+    async def _send_pinned(self, pinned: Commit, head: Head, blobs: Mapping[str, Value]) -> Committed | Refused:
+        thread_id = pinned.thread_id
+        if not head.external:
+            announced = await self._link.submit(
+                Commit(
+                    thread_id, new_write_id(), pinned.after, pinned.after_id, pinned.token, pinned.free, external=True
+                )
+            )
+            if isinstance(announced, Refused):
+                return announced
+        await self._put(thread_id, blobs)
+        outcome = await self._link.submit(pinned)
+        if isinstance(outcome, Refused) and (outcome.head is None or outcome.head.sequence == NOTHING):
+            self._link.in_background(self._closer.sweep(thread_id))
+        return outcome
 
     async def _send_reserved(self, commit: Commit, blobs: Mapping[str, Value]) -> Committed | Refused | None:
         """Reserve a thread without rows, put, commit; None when the reservation did not come about or did not last."""
         thread_id = commit.thread_id
-        reserve = Commit(thread_id, os.urandom(8), NOTHING, free=True, external=True, lease=Take(RESERVED, RESERVATION))
+        reserve = Commit(
+            thread_id, new_write_id(), NOTHING, free=True, external=True, lease=Take(RESERVATION, RESERVED_FOR)
+        )
         try:
             reserved = await self._link.submit(reserve)
         except BaseException:
@@ -102,3 +119,12 @@ class Pinner:
     async def _put(self, thread_id: str, blobs: Mapping[str, Value]) -> None:
         for digest, value in blobs.items():
             await self._external.put(thread_id, digest, value.blob())
+
+
+def _pinned(commit: Commit, head: Head) -> Commit:
+    """Return the commit as it depends on what a purge would change: a live lease, or the latest row."""
+    if commit.token:
+        return commit
+    if head.sequence == NOTHING:
+        return attrs.evolve(commit, token=head.token)  # under somebody's lease, as long as it stays theirs
+    return attrs.evolve(commit, after=head.sequence, after_id=head.write_id)

@@ -15,7 +15,7 @@ from strata_core.records import ThreadState
 from strata_core.rows import Head, HeadQuery
 from strata_core.store._closing import Closer
 from strata_core.store._link import Link
-from strata_core.store._listing import check_states, list_states
+from strata_core.store._listing import check_states
 from strata_core.store._saving import Saver
 
 __all__ = ["Purger"]
@@ -36,16 +36,15 @@ class Purger:
 
     async def purge(self, older_than: datetime, states: Collection[ThreadState], limit: int) -> int:
         """Delete up to `limit` threads and return how many went."""
-        self._link.check_writable()
         cutoff = check_moment(older_than, "older_than") // _SECOND * _SECOND
         names = check_states(states)
         check_limit(limit)
         await self._finish_leftovers(limit)
-        query = HeadQuery(updated_before=cutoff, leased=False, oldest_first=True)
+        query = HeadQuery(states=names, updated_before=cutoff, leased=False, oldest_first=True)
         purged = 0
         while names and purged < limit:
             query = attrs.evolve(query, limit=min(limit - purged, AT_ONCE))
-            heads = await list_states(self._link.backend, names, query)
+            heads = await self._link.backend.list_heads(query)
             if not heads:
                 break
             purged += await self._erase(heads)

@@ -9,17 +9,18 @@ from strata_core._validation import check_int, check_limit, check_thread_id
 from strata_core.capabilities import Capability
 from strata_core.codec._fold import Folded, fold_rows
 from strata_core.codec._json import copy_json, load_json
-from strata_core.codec._record import MalformedRecordError, decode_envelope
+from strata_core.codec._record_decoder import decode_envelope
 from strata_core.codec._state import digest_of
+from strata_core.codec._versions import MalformedRecordError
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.ports import BlobStore
 from strata_core.records import LogEntry, LogPage, Revision
 from strata_core.rows import Row
 from strata_core.store._link import Link
+from strata_core.store._positions import MAX_SEQUENCE
 
 __all__ = ["Reader"]
 
-MAX_SEQUENCE: Final = 2**31 - 1
 ROUNDS: Final = 20
 """How often a load starts over because the thread was purged or written under it."""
 
@@ -45,30 +46,33 @@ class Reader:
 
     async def load(self, thread_id: str, at: int | None) -> LogEntry | None:
         """Return the latest checkpoint, or the one at sequence `at`."""
-        self._link.check_readable()
         check_thread_id(thread_id)
         if at is not None:
             check_int(at, "at", 0, MAX_SEQUENCE)
-        entries = await self._entries(thread_id, at, at)
+        entries, _ = await self._entries(thread_id, at, at, peek=False)
         return entries[-1] if entries else None
 
     async def log(self, thread_id: str, start: int, limit: int) -> LogPage:
         """Return up to `limit` checkpoints from sequence `start` on."""
-        self._link.check_readable()
         check_thread_id(thread_id)
         check_int(start, "start", 0, MAX_SEQUENCE)
         check_limit(limit)
-        entries = await self._entries(thread_id, start, start + limit)
-        page = entries[:limit]
-        return LogPage(page, page[-1].sequence + 1 if len(entries) > limit else None)
+        entries, more = await self._entries(thread_id, start, start + limit - 1, peek=True)
+        return LogPage(entries, start + limit if more else None)
 
-    async def _entries(self, thread_id: str, first: int | None, last: int | None) -> list[LogEntry]:
+    async def _entries(
+        self, thread_id: str, first: int | None, last: int | None, *, peek: bool
+    ) -> tuple[list[LogEntry], bool]:
+        """Return the checkpoints from `first` to `last`, and whether a row follows, if asked to look for one."""
         seen: tuple[object, ...] | None = None
         backend = self._link.backend
         for _ in range(ROUNDS):
-            rows = await backend.read(thread_id, first, last)
+            rows = await backend.read(thread_id, first, last + 1 if peek and last is not None else last)
             if not rows:
-                return []
+                return [], False
+            more = peek and last is not None and rows[-1].sequence == last + 1
+            if more:  # only its being there counts: it may be of a format that cannot be read here
+                rows = rows[:-1]
             try:
                 entries = await self._decode(thread_id, rows, rows[-1].sequence if first is None else first)
             except _MissingBlobError as missing:
@@ -80,7 +84,7 @@ class Reader:
                 seen, error = now, missing.error
             else:
                 _check_asked(thread_id, entries, first, last)
-                return entries
+                return entries, more
         raise error
 
     async def _decode(self, thread_id: str, rows: Sequence[Row], first: int) -> list[LogEntry]:

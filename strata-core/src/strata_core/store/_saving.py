@@ -6,77 +6,36 @@ remembered row, by sequence *and* write ID: a purged and restarted thread can ha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Final, Literal
 
-import attrs
-
-from strata_core._validation import check_int, check_moment, check_write_id
-from strata_core.codec._record import encode_envelope
+from strata_core._validation import check_write_id
 from strata_core.codec._state import Body, Snapshot, Value, compose_delta, compose_whole, plain_body, take_snapshot
-from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, LeaseLostError
+from strata_core.errors import ConflictError, LeaseHeldError, LeaseLostError
 from strata_core.options import Deltas
-from strata_core.ports import ANY as ANY_REVISION
-from strata_core.ports import AnyRevision
-from strata_core.records import Checkpoint, CheckpointStatus, Revision
-from strata_core.rows import ANY, NOTHING, Commit, Committed, Drop, NewRow, Refusal, Refused, Take
+from strata_core.records import Checkpoint, CheckpointStatus
+from strata_core.rows import ANY, Commit, Committed, Drop, NewRow, Take, new_write_id
 from strata_core.store._cache import Cache, Memory
-from strata_core.store._closing import Closer
-from strata_core.store._link import Link, refusal_error
-from strata_core.store._patience import Patience
-from strata_core.store._pinning import RESERVED, Pinner
+from strata_core.store._committing import Committer
+from strata_core.store._facts import read_facts
+from strata_core.store._positions import ANYWHERE, Position
 from strata_core.store._turns import Turns
 
-__all__ = ["Position", "Saver", "position_of"]
-
-MAX_SEQUENCE: Final = 2**31 - 1
-
-
-@attrs.frozen
-class Position:
-    """What the latest row must be: a sequence, and a write ID or any."""
-
-    after: int = ANY
-    after_id: bytes = b""
-
-
-_ANYWHERE: Final = Position()
-
-
-def position_of(expected: int | Revision | Literal[AnyRevision.ANY] | None) -> Position:
-    """Return the position that an `expected` argument of a port names."""
-    if expected is ANY_REVISION:
-        return _ANYWHERE
-    if expected is None:
-        return Position(NOTHING)
-    if isinstance(expected, Revision):
-        check_int(expected.sequence, "expected.sequence", 0, MAX_SEQUENCE)
-        return Position(expected.sequence, check_write_id(expected.write_id, "expected.write_id"))
-    if type(expected) is not int:
-        raise InvalidInputError("expected", f"must be a Revision, an int or None, not {type(expected).__name__}")
-    return Position(check_int(expected, "expected", 0, MAX_SEQUENCE))
+__all__ = ["Saver"]
 
 
 class Saver:
     """Turns checkpoints into commits, for every kind of save.
 
     Args:
-        link: The opened backend.
+        committer: Gets commits done.
         deltas: Whether and how running checkpoints become deltas.
         threshold: The size from which values are offloaded; None for never.
-        pinner: Sends commits with external blobs; None when offloaded values go to the backend.
-        closer: Finishes a purge that is in the way.
     """
 
-    def __init__(
-        self, link: Link, deltas: Deltas | None, threshold: int | None, pinner: Pinner | None, closer: Closer
-    ) -> None:
-        self._link = link
+    def __init__(self, committer: Committer, deltas: Deltas | None, threshold: int | None) -> None:
+        self._committer = committer
         self._deltas = deltas
         self._threshold = threshold
-        self._pinner = pinner
-        self._closer = closer
         self._cache = Cache(deltas if deltas is not None else Deltas())
         self._remembers = deltas is not None or threshold is not None
         self._turns = Turns()
@@ -88,7 +47,7 @@ class Saver:
     async def save(
         self,
         checkpoint: Checkpoint,
-        position: Position = _ANYWHERE,
+        position: Position = ANYWHERE,
         *,
         write_id: bytes | None = None,
         token: int = 0,
@@ -109,19 +68,22 @@ class Saver:
             ConflictError: Or one of its kinds: the commit was refused.
             InvalidInputError: The checkpoint breaks a rule.
         """
-        self._link.check_writable()
         # Everything is read here, before the first await: what the caller changes later is not what gets stored.
-        thread_id, envelope, row = _read_facts(checkpoint)
-        write_id = os.urandom(8) if write_id is None else check_write_id(write_id)
-        commit = Commit(thread_id, write_id, position.after, position.after_id, token, free, row, lease=lease)
+        thread_id, envelope, row = read_facts(checkpoint)
+        write_id = new_write_id() if write_id is None else check_write_id(write_id)
+        commit = Commit(thread_id, write_id, *position, token, free, row, lease=lease)
         if not self._remembers:
             _fill(row, envelope, plain_body(checkpoint.frozen_state))
-            return await self._submit(commit)
+            return await self._committer.commit(commit)
         remembered = self._cache.get(thread_id)
         snapshot = take_snapshot(checkpoint.frozen_state, self._threshold, remembered.snapshot if remembered else None)
         # What builds on the row before has to know it, so the saves of one thread take turns.
-        async with self._turns.of(thread_id):
+        if not self._turns.take(thread_id):
+            await self._turns.wait(thread_id)
+        try:
             return await self._save_encoded(commit, envelope, snapshot, checkpoint.status is CheckpointStatus.RUNNING)
+        finally:
+            self._turns.give(thread_id)
 
     async def _save_encoded(self, asked: Commit, envelope: bytes, snapshot: Snapshot, is_running: bool) -> Committed:
         """Append by memory; if that was wrong, append whole, under the conditions that were asked for."""
@@ -132,7 +94,7 @@ class Saver:
             _fill(asked.row, envelope, body)
             commit, blobs = self._rely(asked, body, memory)
             try:
-                outcome = await self._submit(commit, blobs)
+                outcome = await self._committer.commit(commit, blobs)
             except ConflictError as error:
                 self._cache.forget(thread_id)
                 if commit is asked or isinstance(error, LeaseHeldError | LeaseLostError):
@@ -148,21 +110,6 @@ class Saver:
                 since_whole = 0 if body.is_whole or memory is None else memory.since_whole + 1
                 self._cache.keep(thread_id, outcome.sequence, asked.write_id, since_whole, snapshot)
             return outcome
-
-    async def _submit(self, commit: Commit, blobs: Mapping[str, Value] | None = None) -> Committed:
-        """Send a commit until it is done or refused for good; wait while a purge or a first save is in the way."""
-        patience: Patience | None = None
-        while True:
-            if blobs and self._pinner is not None:
-                outcome = await self._pinner.send(commit, blobs)
-            else:
-                outcome = await self._link.submit(commit)
-            if isinstance(outcome, Committed):
-                return outcome
-            if outcome.why is not Refusal.CLOSING and not _is_reserved(outcome):
-                raise refusal_error(outcome, commit.thread_id)
-            patience = patience or Patience(commit.thread_id)
-            await self._closer.make_way(outcome.head, patience)
 
     def _usable_memory(self, commit: Commit) -> Memory | None:
         memory = self._cache.get(commit.thread_id)
@@ -197,8 +144,17 @@ class Saver:
             relies = relies or len(blobs) < len(body.digests)
         commit = asked
         if relies and memory is not None:
-            commit = attrs.evolve(asked, after=memory.sequence, after_id=memory.write_id)
-        if blobs and self._pinner is None:
+            commit = Commit(
+                asked.thread_id,
+                asked.write_id,
+                memory.sequence,
+                memory.write_id,
+                asked.token,
+                asked.free,
+                asked.row,
+                lease=asked.lease,
+            )
+        if blobs and self._committer.keeps_blobs:
             commit.blobs = [(digest, value.blob()) for digest, value in blobs.items()]
         return commit, blobs
 
@@ -208,34 +164,3 @@ def _fill(row: NewRow | None, envelope: bytes, body: Body) -> None:
     if row is not None:
         row.version, row.whole, row.body = body.version, body.is_whole, body.text
         row.envelope = b'{"schema_version":"%b"%b' % (body.version.encode(), envelope)
-
-
-def _is_reserved(refused: Refused) -> bool:
-    return refused.why is Refusal.HELD and refused.head is not None and refused.head.owner == RESERVED
-
-
-def _read_facts(checkpoint: Checkpoint) -> tuple[str, bytes, NewRow]:
-    """Return the thread, the envelope without its version, and a row that lacks its version and body."""
-    envelope = encode_envelope(checkpoint)
-    updated = check_moment(checkpoint.created_at, "created_at")
-    if checkpoint.resumed_at is None:
-        state = checkpoint.status.value
-    else:
-        state = "resumed"
-        updated = max(updated, check_moment(checkpoint.resumed_at, "resumed_at"))
-    due = checkpoint.due_at
-    graph = checkpoint.graph
-    row = NewRow(
-        "",
-        True,
-        b"",
-        b"",
-        checkpoint.status.value,
-        state,
-        updated,
-        None if due is None else check_moment(due, "wait.due_at"),
-        None if graph is None else graph.id,
-        None if graph is None else graph.version,
-        dict(checkpoint.metadata) if checkpoint.metadata else {},
-    )
-    return checkpoint.thread_id, envelope, row

@@ -24,13 +24,15 @@ from strata_core.records import (
 )
 from strata_core.rows import Drop, RowBackend
 from strata_core.store._closing import Closer
+from strata_core.store._committing import Committer
 from strata_core.store._leases import Leases, check_lease
 from strata_core.store._link import Link
 from strata_core.store._listing import Lister
 from strata_core.store._pinning import Pinner
+from strata_core.store._positions import position_of
 from strata_core.store._purging import Purger
 from strata_core.store._reading import Reader
-from strata_core.store._saving import Saver, position_of
+from strata_core.store._saving import Saver
 
 __all__ = ["RowStore"]
 
@@ -81,8 +83,9 @@ class RowStore:
         closer = Closer(self._link, external)
         pinner = None if external is None else Pinner(self._link, external, closer)
         threshold = None if offload is None else offload.threshold
-        self._saver = Saver(self._link, deltas, threshold, pinner, closer)
-        self._leases = Leases(self._link, self._saver, closer)
+        committer = Committer(self._link, closer, pinner)
+        self._saver = Saver(committer, deltas, threshold)
+        self._leases = Leases(self._link, self._saver, committer)
         self._reader = Reader(self._link, external)
         self._lister = Lister(self._link)
         self._purger = Purger(self._link, self._saver, closer)
@@ -105,18 +108,19 @@ class RowStore:
         await self.close()
 
     async def close(self) -> None:
-        """Wait for the writes that were asked for and let go of the storage.  Idempotent."""
+        """Refuse new calls, wait for those that were made, and let go of the storage.  Idempotent."""
         await self._link.close()
 
     async def setup(self) -> None:
         """Create or upgrade what the storage needs, in one idempotent step that many processes may run at once."""
-        self._link.check_writable()
-        await self._link.backend.setup()
+        with self._link.writing:
+            await self._link.backend.setup()
 
     # ------------------------------------------------------------------------------------------- CheckpointStore
 
     async def save(self, checkpoint: Checkpoint, *, write_id: bytes | None = None) -> int:
-        return (await self._saver.save(checkpoint, write_id=write_id)).sequence
+        with self._link.writing:
+            return (await self._saver.save(checkpoint, write_id=write_id)).sequence
 
     async def save_if_latest(
         self,
@@ -126,10 +130,11 @@ class RowStore:
         unleased: bool = False,
         write_id: bytes | None = None,
     ) -> int:
-        if isinstance(cast(object, expected), AnyRevision):
-            raise InvalidInputError("expected", "must be a Revision, an int or None; to append to any, use save()")
-        position = position_of(expected)
-        return (await self._saver.save(checkpoint, position, write_id=write_id, free=unleased)).sequence
+        with self._link.writing:
+            if isinstance(cast(object, expected), AnyRevision):
+                raise InvalidInputError("expected", "must be a Revision, an int or None; to append to any, use save()")
+            position = position_of(expected)
+            return (await self._saver.save(checkpoint, position, write_id=write_id, free=unleased)).sequence
 
     async def save_under_lease(
         self,
@@ -140,20 +145,22 @@ class RowStore:
         release: bool = False,
         write_id: bytes | None = None,
     ) -> int:
-        check_lease(lease)
-        if isinstance(checkpoint, Checkpoint) and checkpoint.thread_id != lease.thread_id:
-            raise InvalidInputError("checkpoint.thread_id", f"must be the leased thread {lease.thread_id!r}")
-        outcome = await self._saver.save(
-            checkpoint,
-            position_of(expected),
-            write_id=write_id,
-            token=lease.token,
-            lease=Drop() if release else None,
-        )
-        return outcome.sequence
+        with self._link.writing:
+            check_lease(lease)
+            if isinstance(checkpoint, Checkpoint) and checkpoint.thread_id != lease.thread_id:
+                raise InvalidInputError("checkpoint.thread_id", f"must be the leased thread {lease.thread_id!r}")
+            outcome = await self._saver.save(
+                checkpoint,
+                position_of(expected),
+                write_id=write_id,
+                token=lease.token,
+                lease=Drop() if release else None,
+            )
+            return outcome.sequence
 
     async def load(self, thread_id: str, *, at: int | None = None) -> LogEntry | None:
-        return await self._reader.load(thread_id, at)
+        with self._link.reading:
+            return await self._reader.load(thread_id, at)
 
     async def acquire_lease(
         self,
@@ -165,26 +172,32 @@ class RowStore:
         expected: int | Revision | Literal[AnyRevision.ANY] | None = ANY,
         write_id: bytes | None = None,
     ) -> Lease | None:
-        return await self._leases.acquire(thread_id, owner, ttl, save, expected, write_id)
+        with self._link.writing:
+            return await self._leases.acquire(thread_id, owner, ttl, save, expected, write_id)
 
     async def renew_lease(self, lease: Lease, *, ttl: timedelta) -> Lease:
-        return await self._leases.renew(lease, ttl)
+        with self._link.writing:
+            return await self._leases.renew(lease, ttl)
 
     async def release_lease(self, lease: Lease) -> None:
-        await self._leases.release(lease)
+        with self._link.writing:
+            await self._leases.release(lease)
 
     async def live_lease(self, thread_id: str) -> Lease | None:
-        return await self._leases.live(thread_id)
+        with self._link.reading:
+            return await self._leases.live(thread_id)
 
     # ------------------------------------------------------------------------------ CheckpointQuery, -Retention
 
     async def list_threads(self, query: ThreadQuery = _DEFAULT_QUERY, /) -> ThreadPage:
         self._link.require(Capability.QUERY)
-        return await self._lister.page(query)
+        with self._link.reading:
+            return await self._lister.page(query)
 
     async def get_log(self, thread_id: str, *, start: int = 0, limit: int = 100) -> LogPage:
         self._link.require(Capability.QUERY)
-        return await self._reader.log(thread_id, start, limit)
+        with self._link.reading:
+            return await self._reader.log(thread_id, start, limit)
 
     async def purge(
         self, older_than: datetime, *, states: Collection[ThreadState] = FINISHED, limit: int = 1000
@@ -192,4 +205,5 @@ class RowStore:
         self._link.require(Capability.RETENTION)
         if Capability.QUERY not in self.capabilities:
             raise UnsupportedError(Capability.QUERY, "a purge lists threads, which this backend cannot")
-        return await self._purger.purge(older_than, states, limit)
+        with self._link.writing:
+            return await self._purger.purge(older_than, states, limit)

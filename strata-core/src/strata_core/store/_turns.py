@@ -3,48 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 __all__ = ["Turns"]
 
 
 class Turns:
-    """Gives each thread a queue: whoever comes first goes first; threads do not wait for each other."""
+    """Gives each thread a queue: whoever comes first goes first; threads do not wait for each other.
+
+    A turn that nobody else wants costs two look-ups::
+
+        if not turns.take(thread_id):
+            await turns.wait(thread_id)
+        try:
+            ...
+        finally:
+            turns.give(thread_id)
+    """
 
     def __init__(self) -> None:
-        self._turns: dict[str, _Turn] = {}
+        # The threads somebody has the turn of; None until somebody waits.
+        self._queues: dict[str, deque[asyncio.Future[None]] | None] = {}
 
-    def of(self, thread_id: str) -> _Turn:
-        """Return the thread's queue; enter it with ``async with``."""
-        turn = self._turns.get(thread_id)
-        if turn is None:
-            turn = self._turns[thread_id] = _Turn(self._turns, thread_id)
-        return turn
+    def take(self, thread_id: str) -> bool:
+        """Take the turn if nobody has it, and tell whether that was so."""
+        if thread_id in self._queues:
+            return False
+        self._queues[thread_id] = None
+        return True
 
-
-class _Turn:
-    """A lock that is forgotten when nobody holds or wants it."""
-
-    __slots__ = ("_lock", "_thread_id", "_turns", "_users")
-
-    def __init__(self, turns: dict[str, _Turn], thread_id: str) -> None:
-        self._turns = turns
-        self._thread_id = thread_id
-        self._lock = asyncio.Lock()
-        self._users = 0
-
-    async def __aenter__(self) -> None:
-        self._users += 1
+    async def wait(self, thread_id: str) -> None:
+        """Wait for the turn behind those who came before."""
+        queue = self._queues[thread_id]
+        if queue is None:
+            queue = self._queues[thread_id] = deque()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(turn)
         try:
-            await self._lock.acquire()
-        except BaseException:
-            self._leave()
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it came just before the cancellation: pass it on
+                self.give(thread_id)
             raise
 
-    async def __aexit__(self, *_: object) -> None:
-        self._lock.release()
-        self._leave()
-
-    def _leave(self) -> None:
-        self._users -= 1
-        if not self._users:
-            self._turns.pop(self._thread_id, None)
+    def give(self, thread_id: str) -> None:
+        """Pass the turn to whoever waits next."""
+        queue = self._queues[thread_id]
+        while queue:
+            turn = queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        del self._queues[thread_id]

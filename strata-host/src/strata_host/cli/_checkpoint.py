@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.ports import StorePorts
 from strata_core.records import LogEntry
 from strata_host.cli._diff import Diff, diff_states
@@ -101,10 +102,21 @@ async def _entry(store: StorePorts, thread_id: str, sequence: int) -> LogEntry:
     entry = await store.load(thread_id, at=sequence)
     if entry is not None:
         return entry
-    latest = await store.load(thread_id)
+    latest = await _latest_sequence(store, thread_id)
+    raise CommandError(f"thread {phrase(thread_id)} has no checkpoint #{sequence}; its latest is {latest}")
+
+
+async def _latest_sequence(store: StorePorts, thread_id: str) -> str:
+    """Return the sequence of a thread's latest checkpoint, also when that cannot be read, for want of its blobs say."""
+    try:
+        latest = await store.load(thread_id)
+    except CorruptCheckpointError as error:
+        return "unknown" if error.sequence is None else f"#{error.sequence}"
+    except SchemaVersionError:
+        return "of a newer format"
     if latest is None:
         raise CommandError(f"there is no thread {phrase(thread_id)}")
-    raise CommandError(f"thread {phrase(thread_id)} has no checkpoint #{sequence}; its latest is #{latest.sequence}")
+    return f"#{latest.sequence}"
 
 
 def _show_diff(out: Output, changes: Diff) -> None:

@@ -89,7 +89,31 @@ def _exit_code(run: Callable[[], Any], arguments: Sequence[str]) -> int:
 def _usage(error: click.UsageError) -> str:
     message = error.format_message().removesuffix(".")
     message = message[:1].lower() + message[1:]
+    if isinstance(error, click.NoSuchOption):
+        message += _option_hint(error)
     return message if error.ctx is None else f"{message} (see '{error.ctx.command_path} --help')"
+
+
+def _option_hint(error: click.NoSuchOption) -> str:
+    """Say where an option, or an ID that looks like one, has its place."""
+    if error.ctx is None:
+        return ""
+    command, name = error.ctx.command, error.option_name
+    if isinstance(command, click.Group):
+        return "; it goes after the command" if name in _options_below(command) else ""
+    takes_id = any(isinstance(parameter, click.Argument) for parameter in command.params)
+    return "; an ID that begins with a dash goes after '--'" if takes_id and not name.startswith("--") else ""
+
+
+def _options_below(group: click.Group) -> set[str]:
+    names: set[str] = set()
+    for command in group.commands.values():
+        names |= (
+            _options_below(command)
+            if isinstance(command, click.Group)
+            else {name for parameter in command.params for name in parameter.opts}
+        )
+    return names
 
 
 def _discard_output() -> None:

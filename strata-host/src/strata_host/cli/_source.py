@@ -10,6 +10,8 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 import attrs
 import click
 
+from strata_core.capabilities import Capability
+from strata_core.errors import UnsupportedError
 from strata_core.options import Offload, Setup
 from strata_core.ports import StorePorts
 from strata_host.cli._errors import opening, querying
@@ -33,7 +35,9 @@ class Source:
     blobs: str | None = attrs.field(repr=False)
 
     def read(self, work: Callable[[StorePorts], Awaitable[T]]) -> T:
-        """Open the store read-only, do `work` on it, close it, and return the result.
+        """Open the store, do `work` on it, close it, and return the result.
+
+        It is opened read-only where the store can do that, and without setup in any case.
 
         Raises:
             click.UsageError: The options name no store, or an argument breaks a rule; exit code 2.
@@ -45,9 +49,17 @@ class Source:
         from strata_core.opening import open_store
 
         with opening():
+            url = _storage(self.storage)
             offload = None if self.blobs is None else Offload(blobs=_blobs(self.blobs))
-            opened = open_store(_storage(self.storage), offload=offload, read_only=True, setup=Setup.NEVER)
-            store = await opened.__aenter__()
+            opened = open_store(url, offload=offload, read_only=True, setup=Setup.NEVER)
+            try:
+                store = await opened.__aenter__()
+            except UnsupportedError as error:
+                if error.capability is not Capability.READ_ONLY:
+                    raise
+                # It knows no read-only open; the commands only ever read.
+                opened = open_store(url, offload=offload, setup=Setup.NEVER)
+                store = await opened.__aenter__()
         try:
             with querying():
                 return await work(store)
@@ -60,6 +72,9 @@ def _storage(storage: str) -> str:
     from strata_core.urls import database_path, scheme_of, store_url
 
     url = store_url(storage)
+    if scheme_of(url) == "memory":
+        problem = "memory:// is private to a process, so there is nothing in it that a command could read"
+        raise click.BadParameter(problem, param_hint="'--storage'")
     if scheme_of(url) == "sqlite":  # also a bare path
         path = database_path(url)
         if not _holds(path.exists):

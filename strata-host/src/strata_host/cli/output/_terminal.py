@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
 from rich.table import Table
@@ -34,6 +35,10 @@ _STYLES: Final[dict[Role, str]] = {
 }
 
 
+_GAP: Final = 2
+"""How many columns stand between two cells."""
+
+
 class TerminalOutput:
     """Writes for the terminal that stdout is.
 
@@ -55,12 +60,25 @@ class TerminalOutput:
         self._console.print(_text(spans), soft_wrap=True)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Line]]) -> None:
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        widths = [
+            max(map(cell_len, column)) for column in zip(header, *(map(_plain, row) for row in rows), strict=True)
+        ]
+        if sum(widths) + _GAP * (len(widths) - 1) > self._console.width:
+            self._records(header, rows)
+            return
+        table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold")
         for name in header:
-            table.add_column(name, overflow="fold")  # folded, never cut
+            table.add_column(name, no_wrap=True)
         for row in rows:
             table.add_row(*map(_text, row))
         self._console.print(table)
+
+    def _records(self, header: Sequence[str], rows: Sequence[Sequence[Line]]) -> None:
+        """Write one cell a line, since the terminal is too narrow for the table without breaking words."""
+        for number, row in enumerate(rows):
+            if number:
+                self._console.print()
+            self.fields([(name.lower(), cell) for name, cell in zip(header, row, strict=True)])
 
     def fields(self, pairs: Sequence[tuple[str, Line]]) -> None:
         grid = Table.grid(padding=(0, 2, 0, 0))
@@ -74,6 +92,10 @@ class TerminalOutput:
         shown = Text(text)
         JSONHighlighter().highlight(shown)
         self._console.print(shown, soft_wrap=True)
+
+
+def _plain(spans: Line) -> str:
+    return "".join(span.text for span in spans)
 
 
 def _text(spans: Line) -> Text:

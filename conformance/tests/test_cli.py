@@ -1,0 +1,262 @@
+"""The command: its verdicts, its exit codes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from strata_conformance import BlobStoreTests, RowBackendTests, promises_of
+from strata_conformance._cli import main
+from strata_conformance._scope import MARK
+from strata_core import open_store
+from strata_core.records import Checkpoint, CheckpointStatus
+
+TARGETS = """
+import itertools
+from contextlib import asynccontextmanager
+
+from strata_core.blobs import FileSystemBlobStore
+from strata_core.store import RowStore
+from strata_sqlite import SqliteBackend
+
+
+def rows(path, clock):
+    return SqliteBackend(path, clock=clock)
+
+
+class Skips(SqliteBackend):
+    async def commit(self, batch):
+        done = await super().commit(batch)
+        for outcome in done:
+            outcome.sequence += 1
+        return done
+
+
+def broken(path, clock):
+    return Skips(path, clock=clock)
+
+
+def blobs(path):
+    return FileSystemBlobStore(path)
+
+
+def store(path, clock, **options):
+    return RowStore(SqliteBackend(path, clock=clock), **options)
+
+
+def nothing(path):
+    return 5
+
+
+def no_path():
+    return None
+
+
+def fails(path):
+    raise OSError("out of order")
+
+
+number = 5
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to call the command in, beside a module of targets."""
+    (tmp_path / "my_targets.py").write_text(TARGETS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_targets", raising=False)
+    return tmp_path
+
+
+def fill(path: Path) -> None:
+    """Put a thread of somebody into a database."""
+
+    async def save() -> None:
+        async with open_store(path) as store:
+            await store.save(
+                Checkpoint("order-1", CheckpointStatus.COMPLETED, {"n": 1}, datetime(2020, 1, 1, tzinfo=UTC))
+            )
+
+    asyncio.run(save())
+
+
+async def threads(path: Path) -> list[tuple[str, int]]:
+    async with open_store(path, read_only=True) as store:
+        return [(thread.thread_id, thread.sequence) for thread in (await store.list_threads()).threads]
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does."""
+    program = [sys.executable, "-m", "strata_conformance", *arguments]
+    return subprocess.run(program, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_a_good_store_conforms(here: Path) -> None:
+    """Exit code 0, a line of verdicts, a report promise by promise, a JUnit report with the promise of each test."""
+    done = command("memory://", "--json", "report.json", "--junit", "report.xml")
+    report = json.loads((here / "report.json").read_text())
+    (store,) = report["stores"].values()
+    cases = list(ET.parse(here / "report.xml").iter("testcase"))
+    properties = {p.get("name"): p.get("value") for p in cases[0].iter("property")}
+
+    assert 0 == done.returncode, done.stdout
+    assert "memory://: conforms (contract 1)" == done.stdout.splitlines()[-1]
+    assert "required conforms " in done.stdout.splitlines()[-2]
+    assert "| multi_process not declared" in done.stdout.splitlines()[-2]
+    assert 1 == report["contract"]
+    assert {promise.id for promise in promises_of(RowBackendTests)} == set(store["promises"])
+    assert {"kept", "inapplicable"} == {promise["outcome"] for promise in store["promises"].values()}
+    assert {"store": "memory://", "contract": "1"}.items() <= properties.items()
+    assert properties["promise"] in store["promises"]
+
+
+def test_a_wrong_store_does_not(here: Path) -> None:
+    """Exit code 1, and the promise, both values and the calls of each failure."""
+    done = command("my_targets:broken", "--", "-k", "counted_from_zero")
+
+    assert 1 == done.returncode, done.stderr
+    assert "my_targets:broken: does not conform (contract 1)" == done.stdout.splitlines()[-1]
+    assert "assert [0, 0, 1, 1, 2, 2] == [1, 1, 2, 2, 3, 3]" in done.stdout
+    assert "save-1: A save returns the sequence of the checkpoint" in done.stdout
+    assert "Last calls of my_targets:broken" in done.stdout
+    assert "#1 save(checkpoint=Checkpoint(thread_id='a'" in done.stdout
+
+
+def test_a_part_of_the_tests_is_no_verdict(here: Path) -> None:
+    """Whatever was left out could have failed: exit code 2."""
+    done = command("my_targets:rows", "--", "-k", "counted_from_zero")
+
+    assert 2 == done.returncode
+    assert "my_targets:rows: not judged whole (contract 1)" == done.stdout.splitlines()[-1]
+    assert "strata-conformance: a part of the tests was left out" in done.stderr
+
+
+@pytest.mark.parametrize(("target", "tests"), [("blobs", BlobStoreTests), ("store", None)])
+def test_a_function_may_give_any_kind_of_store(here: Path, target: str, tests: type | None) -> None:
+    """Row backends, whole stores and blob stores are each held to the promises of their kind."""
+    extra = [] if tests else ["--", "-k", "counted_from_zero or deltas or share_one_log"]
+    done = command(f"my_targets:{target}", "--json", "report.json", *extra)
+    (store,) = json.loads((here / "report.json").read_text())["stores"].values()
+    outcomes = {promise["outcome"] for promise in store["promises"].values()}
+
+    assert (0 if tests else 2) == done.returncode, done.stdout
+    assert {"kept"} | (set() if tests else {"not run", "inapplicable"}) == outcomes
+    if tests:
+        assert {promise.id for promise in promises_of(tests)} == set(store["promises"])
+    else:
+        assert "kept" == store["promises"]["process-1"]["outcome"]
+
+
+def test_a_file_that_was_not_there_is_gone_afterwards(here: Path) -> None:
+    """A database that the run made is removed, with its companions and nothing else."""
+    (here / "y.db-old").write_text("mine")
+    (here / "x.db-old").write_text("mine")
+    done = command("sqlite:///x.db", "--", "-k", "counted_from_zero")
+
+    assert "sqlite:///x.db: not judged whole (contract 1)" == done.stdout.splitlines()[-1], done.stderr
+    assert ["my_targets.py", "x.db-old", "y.db-old"] == sorted(p.name for p in here.iterdir() if p.is_file())
+
+
+def test_an_empty_database_is_used_and_left_empty(here: Path) -> None:
+    """A file that was there stays, without a thread of the run."""
+
+    async def make() -> None:
+        async with open_store(here / "x.db"):
+            pass
+
+    asyncio.run(make())
+    done = command("x.db", "--", "-k", "counted_from_zero or purge_takes")
+
+    assert 2 == done.returncode, done.stdout
+    assert [] == asyncio.run(threads(here / "x.db"))
+
+
+def test_a_database_with_threads_of_others_is_refused_untouched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, the thread is named, and not a byte of the file has changed."""
+    fill(here / "x.db")
+    before = {p.name: p.read_bytes() for p in here.iterdir() if p.is_file()}
+    code = main(["sqlite:///x.db"])
+
+    assert 2 == code
+    assert "holds threads that are not of this run, such as 'order-1'" in capsys.readouterr().err
+    assert before == {p.name: p.read_bytes() for p in here.iterdir() if p.is_file()}
+
+
+def test_threads_of_others_stay_as_they_are(here: Path) -> None:
+    """With --allow-existing the tests run beside them, purges and listings too, and leave nothing."""
+    fill(here / "x.db")
+    done = command("sqlite:///x.db", "--allow-existing", "--", "-k", "purge_takes or empty_store or fenced_off")
+
+    assert 2 == done.returncode, done.stdout
+    assert "failed" not in done.stdout
+    assert [("order-1", 0)] == asyncio.run(threads(here / "x.db"))
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("nosuch://x", "nosuch"),
+        ("nosuch://user:secret@host/x", "nosuch"),
+        ("sqlite://host/x.db", "host"),
+        ("no_such_module:thing", "cannot be imported from here"),
+        ("my_targets:thing", "cannot be imported from here"),
+        ("my_targets:number", "is no function"),
+        ("my_targets:no_path", "must take an argument named 'path'"),
+        ("my_targets:nothing", "gives int"),
+        ("my_targets:fails", "out of order"),
+    ],
+)
+def test_what_cannot_be_tested_is_told(here: Path, capsys: pytest.CaptureFixture[str], target: str, said: str) -> None:
+    """Exit code 2 and one line on standard error, without passwords."""
+    code = main([target])
+    error = capsys.readouterr().err
+
+    assert 2 == code
+    assert said in error
+    assert "secret" not in error
+    assert "Traceback" not in error
+    assert ["my_targets.py"] == [path.name for path in here.iterdir() if path.is_file()]
+
+
+def test_without_a_target_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2."""
+    with pytest.raises(SystemExit) as caught:
+        main([])
+
+    assert 2 == caught.value.code
+    assert "TARGET is missing" in capsys.readouterr().err
+
+
+def test_the_promises_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with its ID, its sentence and what it needs."""
+    code = main(["--list"])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert 0 == code
+    assert "CheckpointStoreTests" == lines[0]
+    assert {promise.id for promise in promises_of(RowBackendTests)} < {line.strip().partition(":")[0] for line in lines}
+
+
+def test_the_settings_of_the_project_around_do_not_matter(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its pytest.ini nor its conftest.py nor its environment changes what is run."""
+    (here / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    (here / "conftest.py").write_text("raise SystemExit(9)\n")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    done = command("memory://", "--", "-k", "counted_from_zero")
+
+    assert "memory://: not judged whole (contract 1)" == done.stdout.splitlines()[-1], done.stdout + done.stderr
+
+
+def test_the_threads_of_a_run_can_be_recognised() -> None:
+    """Whoever finds what a killed run left knows where it came from."""
+    assert "strata-test-" == MARK

@@ -1,0 +1,38 @@
+"""Where a save expects a thread to stand."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from strata_core._validation import check_int, check_write_id
+from strata_core.errors import InvalidInputError
+from strata_core.ports import ANY as ANY_REVISION
+from strata_core.ports import AnyRevision
+from strata_core.records import Revision
+from strata_core.rows import ANY, NOTHING
+
+__all__ = ["ANYWHERE", "MAX_SEQUENCE", "Position", "position_of"]
+
+MAX_SEQUENCE: Final = 2**31 - 1
+
+Position = tuple[int, bytes]
+"""`Commit.after` and `Commit.after_id`: the sequence and write ID of what must be the latest row."""
+ANYWHERE: Final[Position] = (ANY, b"")
+
+
+def position_of(expected: int | Revision | Literal[AnyRevision.ANY] | None) -> Position:
+    """Return the position that an `expected` argument of a port names.
+
+    Raises:
+        InvalidInputError: It names none.
+    """
+    if isinstance(expected, Revision):
+        sequence = check_int(expected.sequence, "expected.sequence", 0, MAX_SEQUENCE)
+        return sequence, check_write_id(expected.write_id, "expected.write_id")
+    if expected is ANY_REVISION:
+        return ANYWHERE
+    if expected is None:
+        return NOTHING, b""
+    if type(expected) is not int:
+        raise InvalidInputError("expected", f"must be a Revision, an int or None, not {type(expected).__name__}")
+    return check_int(expected, "expected", 0, MAX_SEQUENCE), b""
