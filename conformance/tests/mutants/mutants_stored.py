@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mutant_kit import breaks
 
-from strata_core.codec import _record, _state
+from strata_core.codec import _record_decoder, _state
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.memory import MemoryBackend
 from strata_core.records import LogEntry
@@ -68,7 +68,7 @@ class StepsBackFromADamagedState(Core):
 class SkipsUnknownMembers(Core):
     """Reads a record that holds more than it knows."""
 
-    replaced = (_record._Members, "finish", lambda *_: None)
+    replaced = (_record_decoder._Members, "finish", lambda *_: None)
 
 
 @breaks("stored-6")
