@@ -298,7 +298,7 @@ def test_a_store_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     """A call that comes out otherwise in one store fails, and names it."""
     monkeypatch.setitem(BACKENDS, "another", lambda _, clock: LosesMetadata(clock))
     checkpoint = Checkpoint("t", CheckpointStatus.RUNNING, {}, BASE, metadata={"k": "v"})
-    program = [
+    program: list[tuple[str, dict[str, Any]]] = [
         ("save", {"checkpoint": checkpoint}),
         ("list_threads", {"query": ThreadQuery(metadata={"k": "v"})}),
     ]

@@ -19,7 +19,7 @@ class TranslatesNewlines(Blobs):
         return None if content is None else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-@breaks("blob-2")
+@breaks("blob-2", also="blob-5 blob-6 blob-7 blob-8")
 class ReturnsNothingAsEmpty(Blobs):
     """Returns an empty blob where there is none."""
 
@@ -63,7 +63,7 @@ class CannotDeleteNothing(Blobs):
         await super().delete_thread(thread_id)
 
 
-@breaks("blob-6")
+@breaks("blob-6", also="blob-5 blob-7")
 class FoldsIds(Blobs):
     """Knows threads as a case-insensitive file system does."""
 

@@ -20,7 +20,7 @@ from strata_core.records import Checkpoint, CheckpointStatus, Lease, LogEntry, L
 from strata_core.rows import Batching, Commit, Committed, Refused
 
 
-@breaks("delta-1")
+@breaks("delta-1", also="delta-5")
 class ForgetsWhatWasRemoved(MemoryBackend):
     """Stores a difference without the keys that are gone."""
 
@@ -50,7 +50,7 @@ class _CannotRead(Wrapper):
         return entry
 
 
-@breaks("delta-2")
+@breaks("delta-2", also="delta-1 delta-6 offload-1 external-5")
 class ReadsDeltasOnlyWithDeltas(_CannotRead):
     """Cannot read a thread that was written with deltas when it is opened without."""
 
@@ -124,7 +124,7 @@ class TakesDeltasUndeclared(Refusing):
     lacking = Capability.DELTAS
 
 
-@breaks("offload-1")
+@breaks("offload-1", also="delta-1 offload-2 external-5")
 class ReadsBlobsOnlyWithOffload(_CannotRead):
     """Cannot read what was offloaded when it is opened without offload."""
 
@@ -132,7 +132,7 @@ class ReadsBlobsOnlyWithOffload(_CannotRead):
         return b'"blobs":{' in body and self._options.get("offload") is None
 
 
-@breaks("offload-2")
+@breaks("offload-2", also="external-5")
 class SwitchesOffloadOffAltogether(_CannotRead):
     """With the largest threshold, cannot read what was offloaded before."""
 
@@ -160,7 +160,7 @@ class CutsBlobsAtAMegabyte(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("offload-5")
+@breaks("offload-5", also="rule-1")
 class ErasesBlobsFirst(MemoryBackend):
     """Erases a thread in two steps: its blobs, and its rows a little later."""
 
@@ -186,7 +186,7 @@ class TakesOffloadUndeclared(Refusing):
     lacking = Capability.OWN_BLOBS
 
 
-@breaks("external-1")
+@breaks("external-1", also="external-5")
 class ReadsOnlyWhatItPut(ForeignBlobs):
     """Looks for a blob among those that this handle has put."""
 
@@ -225,7 +225,7 @@ class TakesAFalseBlobForNoThread(Wrapper):
             return None
 
 
-@breaks("external-4")
+@breaks("external-4", also="external-5 external-8 external-9")
 class LeavesForeignBlobs(ForeignBlobs):
     """Purges threads, and leaves their blobs in the blob store."""
 
@@ -233,7 +233,7 @@ class LeavesForeignBlobs(ForeignBlobs):
         pass
 
 
-@breaks("external-5")
+@breaks("external-5", also="external-4")
 class NeverPutsABlobTwice(ForeignBlobs):
     """Takes a blob that it has put once for still there."""
 

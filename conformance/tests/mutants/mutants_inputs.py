@@ -37,7 +37,7 @@ class NormalisesIds(Wrapper):
         return await self._store.load(thread_id, **options)
 
 
-@breaks("input-1")
+@breaks("input-1", also="list-2 row-10 row-14 rule-1")
 class FoldsTheCaseOfIds(MemoryBackend):
     """Looks threads up as a database with a case-insensitive collation does."""
 
@@ -63,7 +63,7 @@ class FindsNothingUnderTheEmptyId(Wrapper):
         return await self._store.live_lease(thread_id) if thread_id else None
 
 
-@breaks("input-2")
+@breaks("input-2", also="argument-9")
 class CoercesThreadIds(Wrapper):
     """Takes whatever it is given for text."""
 
@@ -120,7 +120,7 @@ class LooksIntoWhatIsNoCheckpoint(Wrapper):
     """Asks for the thread before it asks what it was given."""
 
     async def save(self, checkpoint: Checkpoint, **options: Any) -> int:
-        assert checkpoint.thread_id is not Ellipsis
+        assert checkpoint.thread_id != "no attribute, no thread"
         return await self._store.save(checkpoint, **options)
 
 
@@ -185,7 +185,7 @@ class LooksIntoWhatIsNoLease(Wrapper):
     """Asks for the token before it asks what it was given."""
 
     async def release_lease(self, lease: Lease) -> None:
-        assert lease.token is not Ellipsis
+        assert lease.token != -1
         await self._store.release_lease(lease)
 
 

@@ -18,7 +18,7 @@ from strata_core.records import Checkpoint, Lease
 from strata_core.rows import Commit
 
 
-@breaks("lease-1")
+@breaks("lease-1", also="lease-3 lease-18 list-9 purge-6")
 class TellsExpiryInWholeSeconds(Wrapper):
     """Returns a lease whose expiry was cut to the second."""
 
@@ -27,7 +27,7 @@ class TellsExpiryInWholeSeconds(Wrapper):
         return None if lease is None else attrs.evolve(lease, expires_at=lease.expires_at.replace(microsecond=0))
 
 
-@breaks("lease-2")
+@breaks("lease-2", also="lease-19")
 class GivesTheSameOwnerAnother(Wrapper):
     """Lets whoever calls himself as the holder does take the thread over."""
 
@@ -40,7 +40,7 @@ class GivesTheSameOwnerAnother(Wrapper):
         return lease
 
 
-@breaks("lease-3")
+@breaks("lease-3", also="repeat-7 repeat-8 lease-4 lease-6 lease-10 lease-18")
 class NeverTakesAnExpiredLeaseOver(Wrapper):
     """Waits for the holder to give the thread back, though the lease has expired."""
 
@@ -51,7 +51,7 @@ class NeverTakesAnExpiredLeaseOver(Wrapper):
         return await self._store.acquire_lease(thread_id, **options)
 
 
-@breaks("lease-4")
+@breaks("lease-4", also="row-8")
 class CountsAnewWhenItIsOpened(MemoryBackend):
     """Counts tokens from the largest that stands in a head."""
 
@@ -95,7 +95,7 @@ class RenewsWhatNobodyHolds(Wrapper):
             return again
 
 
-@breaks("lease-8")
+@breaks("lease-8", also="repeat-5 lease-5")
 class SavesUnderALeaseThatIsOver(Wrapper):
     """Lets a writer whose lease has ended save as long as nobody else holds the thread."""
 
@@ -108,7 +108,7 @@ class SavesUnderALeaseThatIsOver(Wrapper):
             return await self._store.save(checkpoint)
 
 
-@breaks("lease-9")
+@breaks("lease-9", also="lease-16 lease-17 cancel-3 cancel-4 cancel-5")
 class ComplainsAboutALostLease(Wrapper):
     """Raises when there is nothing to give back."""
 
@@ -141,7 +141,7 @@ class KnowsOnlyTheLeasesItGave(Wrapper):
         return await self._store.save_under_lease(checkpoint, lease, **options)
 
 
-@breaks("lease-11")
+@breaks("lease-11", also="repeat-5 lease-4 lease-5 lease-19 cancel-3")
 class NeverReleasesWithASave(Wrapper):
     """Saves under the lease, and keeps it whatever was asked for."""
 
@@ -150,7 +150,7 @@ class NeverReleasesWithASave(Wrapper):
         return await self._store.save_under_lease(checkpoint, lease, **options)
 
 
-@breaks("lease-12")
+@breaks("lease-12", also="repeat-6")
 class DoesNotSayWhatItSaved(Wrapper):
     """Leaves the sequence out of a lease that was taken with a checkpoint."""
 
@@ -159,7 +159,7 @@ class DoesNotSayWhatItSaved(Wrapper):
         return None if lease is None else attrs.evolve(lease, saved=None)
 
 
-@breaks("lease-13")
+@breaks("lease-13", also="lease-19 lease-21")
 class SavesThoughItIsKeptOut(Wrapper):
     """Appends the checkpoint of an acquire that did not get the lease."""
 
@@ -170,7 +170,7 @@ class SavesThoughItIsKeptOut(Wrapper):
         return lease
 
 
-@breaks("lease-14")
+@breaks("lease-14", also="conditional-4")
 class ExpectsNothingWithoutASave(Wrapper):
     """Takes a lease without a save whatever is latest."""
 
@@ -252,7 +252,7 @@ class TrimsOwners(Wrapper):
         return None if live is None else attrs.evolve(live, owner=live.owner.strip())
 
 
-@breaks("lease-20")
+@breaks("lease-20", also="cancel-4")
 class KeepsPlainSavesOut(Wrapper):
     """Refuses a plain save while somebody holds the thread."""
 
@@ -276,7 +276,11 @@ class LooksFirstAndTakesThen(Wrapper):
         return await self._store.acquire_lease(thread_id, **options)
 
 
-@breaks("lease-3")
+@breaks(
+    "lease-3",
+    also="conditional-6 repeat-7 repeat-8 lease-4 lease-6 lease-7 "
+    "lease-8 lease-10 lease-18 purge-6 purge-7 rule-1 stored-7",
+)
 class KeepsLeasesInTheMomentOfExpiry(MemoryBackend):
     """Takes a lease for live in the very microsecond in which it expires."""
 
@@ -287,7 +291,7 @@ class KeepsLeasesInTheMomentOfExpiry(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("lease-8")
+@breaks("lease-8", also="repeat-5 lease-5 lease-10 lease-16 lease-17 row-3 rule-1")
 class NeverAsksForTheToken(MemoryBackend):
     """Lets a writer whose lease is gone save."""
 

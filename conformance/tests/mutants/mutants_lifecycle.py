@@ -67,7 +67,7 @@ class ClosesTheStorageForAll(Wrapper):
 
     async def __aexit__(self, *error: object) -> None:
         vars(self._backend)["handles"].clear()
-        await super().__aexit__(*error)
+        await self._store.close()
 
     async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
         entry = await self._store.load(thread_id, **options)
@@ -76,7 +76,7 @@ class ClosesTheStorageForAll(Wrapper):
         return entry
 
 
-@breaks("open-5")
+@breaks("open-5", also="save-7")
 class DropsWhatIsUnderWayWhenItCloses(Wrapper):
     """Answers a save that is under way while it closes, without making it."""
 
@@ -87,7 +87,7 @@ class DropsWhatIsUnderWayWhenItCloses(Wrapper):
         for _ in range(3):
             await asyncio.sleep(0)
         self._is_closing = False
-        await super().__aexit__(*error)
+        await self._store.close()
 
     close = __aexit__
 
@@ -266,9 +266,14 @@ class CancelsASharedFlush(Wrapper):
         if self._flush is None or self._flush.done():
             loop = asyncio.get_running_loop()
             flush = self._flush = loop.create_future()
-            loop.call_soon(loop.call_soon, lambda: flush.done() or flush.set_result(None))
+            loop.call_soon(loop.call_soon, _set, flush)
         await self._flush
         return sequence
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 @breaks("cancel-9")

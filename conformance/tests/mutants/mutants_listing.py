@@ -28,13 +28,13 @@ class _Queries(Wrapper):
     def page(self, page: ThreadPage, query: ThreadQuery) -> ThreadPage:
         return page
 
-    async def list_threads(self, query: ThreadQuery = _ALL, /) -> ThreadPage:
+    async def list_threads(self, query: Any = _ALL, /) -> ThreadPage:
         if not isinstance(query, ThreadQuery):
             return await self._store.list_threads(query)
         return self.page(await self._store.list_threads(self.query(query)), query)
 
 
-@breaks("list-1")
+@breaks("list-1", also="list-6")
 class OrdersBySeconds(_Queries):
     """Orders the threads of a page by the second."""
 
@@ -60,7 +60,7 @@ class _Ordered(MemoryBackend):
         return heads[: query.limit]
 
 
-@breaks("list-2")
+@breaks("list-2", also="row-14")
 class OrdersAsUtf16(_Ordered):
     """Orders IDs as databases with 16-bit characters do."""
 
@@ -96,7 +96,7 @@ class ComparesMetadataWithoutCase(MemoryBackend):
         return found[: query.limit]
 
 
-@breaks("list-6")
+@breaks("list-6", also="list-10")
 class ListsToTheEndInclusive(_Queries):
     """Takes the upper end of a time span for a part of it."""
 
@@ -108,7 +108,7 @@ class ListsToTheEndInclusive(_Queries):
         return attrs.evolve(query, updated_before=later)
 
 
-@breaks("list-7")
+@breaks("list-7", also="list-10")
 class IgnoresAVersionWithoutAGraph(_Queries):
     """Looks at the version of a graph only when the graph is named too."""
 
@@ -117,7 +117,7 @@ class IgnoresAVersionWithoutAGraph(_Queries):
         return attrs.evolve(query, graph_version=None) if text and query.graph_id is None else query
 
 
-@breaks("list-8")
+@breaks("list-8", also="list-10")
 class LeavesOutWhatIsDueNow(_Queries):
     """Takes the end of what is due for excluded, as for the other times."""
 
@@ -129,7 +129,7 @@ class LeavesOutWhatIsDueNow(_Queries):
         return attrs.evolve(query, due_before=earlier)
 
 
-@breaks("list-9")
+@breaks("list-9", also="list-10")
 class TakesNotLeasedForAny(_Queries):
     """Filters by lease only when leased threads are wanted."""
 
@@ -174,7 +174,7 @@ class CountsInsteadOfRemembering(Wrapper):
         return ThreadPage(list(every[start:end]), f"after-{end}" if len(every) > end else None)
 
 
-@breaks("list-13")
+@breaks("list-13", also="argument-7")
 class StartsOverAtAFalseCursor(_Queries):
     """Takes a cursor that it does not know for the first page."""
 
@@ -202,7 +202,7 @@ class ListsUndeclared(Refusing):
     lacking = Capability.QUERY
 
 
-@breaks("log-1")
+@breaks("log-1", also="record-9 delta-5 log-2 log-4")
 class ShowsTheNewestFirst(Wrapper):
     """Turns a slice around."""
 
@@ -240,7 +240,7 @@ class EndsLogsAt1500(Wrapper):
         return page if len(kept) == len(page.entries) else LogPage(kept, None)
 
 
-@breaks("list-5")
+@breaks("list-5", also="list-10 list-11 purge-8 row-10 rule-1")
 class IndexesNoMetadata(MemoryBackend):
     """Keeps metadata in the record, where no listing finds it."""
 
@@ -251,7 +251,7 @@ class IndexesNoMetadata(MemoryBackend):
         return await super().commit(batch)
 
 
-@breaks("list-7")
+@breaks("list-7", also="list-10")
 class IgnoresTheGraphVersion(_Queries):
     """Leaves out a filter that it does not know."""
 

@@ -15,7 +15,7 @@ from strata_core.records import Checkpoint, CheckpointStatus, LogPage, Revision
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@breaks("record-1")
+@breaks("record-1", also="record-4 record-9")
 class KeepsAWaitOnlyWhileItWaits(Entries):
     """Returns the wait of interrupted checkpoints only."""
 
@@ -52,7 +52,7 @@ class KeepsTimesAsFloats(Entries):
         return attrs.evolve(checkpoint, created_at=rounded)
 
 
-@breaks("record-5")
+@breaks("record-5", also="delta-1 offload-1 external-1")
 class ReturnsWholeFloatsAsIntegers(Entries):
     """Knows one kind of number, as a JSON column does."""
 
@@ -108,7 +108,7 @@ class LeavesWriteIdsOutOfLogs(Wrapper):
         )
 
 
-@breaks("record-1")
+@breaks("record-1", also="record-3 record-9 input-6")
 class DropsTheDecision(Wrapper):
     """Saves a checkpoint without the decision of a person."""
 

@@ -15,17 +15,15 @@ from strata_core.errors import StrataError
 from strata_core.memory import MemoryBackend
 from strata_core.records import FINISHED, Checkpoint, LogEntry, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
 from strata_core.rows import Commit, Head, HeadQuery
+from strata_core.store._listing import check_states
 
 
 class _Purging(Wrapper):
     """Purges as `_purge` does, once the arguments have been checked."""
 
-    async def purge(
-        self, older_than: datetime, *, states: Collection[ThreadState] = FINISHED, limit: int = 1000
-    ) -> int:
+    async def purge(self, older_than: datetime, *, states: Any = FINISHED, limit: int = 1000) -> int:
         try:
-            if states is None:
-                return await self._store.purge(older_than, states=states, limit=limit)
+            check_states(states)
             await self._store.list_threads(ThreadQuery(states=states, updated_before=older_than, limit=limit))
         except StrataError:
             return await self._store.purge(older_than, states=states, limit=limit)
@@ -147,7 +145,7 @@ class CountsWhatItMeantToPurge(_Purging):
         return max(meant, await self._store.purge(older_than, states=states, limit=limit))
 
 
-@breaks("purge-10")
+@breaks("purge-10", also="purge-9 rule-1")
 class PurgesWhatHasChanged(Suspending):
     """Erases a thread that was saved since it was found to be old."""
 

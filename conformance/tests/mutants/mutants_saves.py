@@ -17,7 +17,7 @@ from strata_core.records import Checkpoint, Lease, LogEntry, Revision
 from strata_core.rows import ANY, WRITE_ID_SIZE, Commit, Committed, Head, Take
 
 
-@breaks("save-1")
+@breaks("save-1", also="offload-5 external-5 external-8 external-9 purge-10 input-1 open-5 cancel-7 cancel-8")
 class CountsThreadsFromDifferentNumbers(Wrapper):
     """Begins to count where another thread of the handle has begun, and one on."""
 
@@ -30,7 +30,7 @@ class CountsThreadsFromDifferentNumbers(Wrapper):
         return sequence + self._first.setdefault(checkpoint.thread_id, len(self._first))
 
 
-@breaks("save-2")
+@breaks("save-2", also="save-7 delta-5 delta-6 external-6 cancel-8")
 class LetsEverySecondSaveWait(Wrapper):
     """Sends every second save a moment later."""
 
@@ -45,7 +45,7 @@ class LetsEverySecondSaveWait(Wrapper):
         return await self._store.save(checkpoint, **options)
 
 
-@breaks("save-3")
+@breaks("save-3", also="offload-5")
 class OverwritesWhatAnotherHandleSaved(Suspending):
     """Reads the head, waits, and writes by what it had read."""
 
@@ -55,7 +55,7 @@ class OverwritesWhatAnotherHandleSaved(Suspending):
                 self.restore(commit.thread_id, before[commit.thread_id])
 
 
-@breaks("save-4")
+@breaks("save-4", also="save-8 conditional-4 lease-12 delta-1 offload-1 external-1 external-3 purge-5 readonly-2")
 class GoesOnReadingWhatItHasRead(Wrapper):
     """Answers a load from what an earlier one returned, until it saves itself."""
 
@@ -76,7 +76,11 @@ class GoesOnReadingWhatItHasRead(Wrapper):
         return entry
 
 
-@breaks("save-5")
+@breaks(
+    "save-5",
+    also="record-1 delta-1 delta-2 offload-1 offload-2 external-1 "
+    "expiry-1 open-3 open-5 readonly-1 row-1 row-12 stored-2",
+)
 class ForgetsWhenTheLastHandleIsClosed(MemoryBackend):
     """Keeps its threads as long as somebody has it open."""
 
@@ -93,7 +97,7 @@ class ForgetsWhenTheLastHandleIsClosed(MemoryBackend):
             self._blobs.clear()
 
 
-@breaks("save-6")
+@breaks("save-6", also="delta-1 rule-1")
 class RewritesTheRowBeforeAtTheEnd(MemoryBackend):
     """Lets the checkpoint before a completed one show the completed state."""
 
@@ -134,7 +138,7 @@ class SharesWhatItLoads(Wrapper):
         return self._loaded.setdefault((thread_id, entry.revision), entry)
 
 
-@breaks("save-9")
+@breaks("save-9", also="record-1 record-5 delta-1 delta-4 delta-5 offload-1 external-1 external-8")
 class SortsKeys(Entries):
     """Returns states as a binary JSON column does, their keys sorted."""
 
@@ -147,7 +151,7 @@ class SortsKeys(Entries):
         return attrs.evolve(checkpoint, frozen_state=ordered(checkpoint.frozen_state))
 
 
-@breaks("load-1")
+@breaks("load-1", also="purge-7 cancel-7")
 class LoadsTheLatestInstead(Wrapper):
     """Returns the latest checkpoint when there is none at the sequence."""
 
@@ -155,7 +159,7 @@ class LoadsTheLatestInstead(Wrapper):
         return await self._store.load(thread_id, **options) or await self._store.load(thread_id)
 
 
-@breaks("load-2")
+@breaks("load-2", also="load-3 record-9 external-2")
 class NamesTheLatestRevision(Wrapper):
     """Names the write of the latest checkpoint, whichever was asked for."""
 
@@ -178,7 +182,7 @@ class NumbersTheWritesOfEachThread(Wrapper):
         return await self._store.save(checkpoint, write_id=write_id)
 
 
-@breaks("conditional-1")
+@breaks("conditional-1", also="conditional-3 conditional-5 conditional-6 repeat-4 lease-20 cancel-2")
 class TakesZeroForNothing(Wrapper):
     """Takes an expected sequence 0 for no expectation of a checkpoint."""
 
@@ -187,7 +191,7 @@ class TakesZeroForNothing(Wrapper):
         return await self._store.save_if_latest(checkpoint, expected, **options)
 
 
-@breaks("conditional-2")
+@breaks("conditional-2", also="conditional-6")
 class DoesNotSayWhatIsLatest(Wrapper):
     """Leaves the latest sequence out of a conflict."""
 
@@ -212,7 +216,7 @@ class MakesTheThreadItWasToContinue(Wrapper):
             return await self._store.save(checkpoint)
 
 
-@breaks("conditional-4")
+@breaks("conditional-4", also="conditional-2")
 class KnowsRevisionsByNumberAlone(Wrapper):
     """Compares the sequence of an expected revision, and not its write ID."""
 
@@ -245,7 +249,7 @@ class NeverMindsALease(Wrapper):
         return await self._store.save_if_latest(checkpoint, expected, **options)
 
 
-@breaks("repeat-1")
+@breaks("repeat-1", also="repeat-2 repeat-3 repeat-4 row-7 rule-1")
 class AnswersARepetitionWithTheLatest(MemoryBackend):
     """Recognises a repetition, and answers with the latest sequence instead of its own."""
 
@@ -257,7 +261,7 @@ class AnswersARepetitionWithTheLatest(MemoryBackend):
         return outcome
 
 
-@breaks("repeat-2")
+@breaks("repeat-2", also="row-7 rule-1")
 class KeepsSevenWriteIds(MemoryBackend):
     """Recognises one repetition less than it should."""
 
@@ -269,7 +273,7 @@ class KeepsSevenWriteIds(MemoryBackend):
         return outcome
 
 
-@breaks("repeat-3")
+@breaks("repeat-3", also="row-7")
 class FindsWriteIdsAnywhere(MemoryBackend):
     """Takes the end of one write ID and the beginning of the next for a third."""
 
@@ -280,7 +284,7 @@ class FindsWriteIdsAnywhere(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("repeat-4")
+@breaks("repeat-4", also="repeat-2")
 class LooksAtTheConditionFirst(Wrapper):
     """Refuses a conditional save that had been done, because of itself."""
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mutant_kit import breaks
 
-from strata_core.codec import _record_decoder
+from strata_core.codec import _record_decoder, _state
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.memory import MemoryBackend
 from strata_core.records import LogEntry
@@ -18,7 +18,7 @@ from strata_core.store._saving import Saver
 
 _compose: Any = Saver._compose
 _load: Any = Reader.load
-_take_snapshot: Any = _saving.take_snapshot
+_take_snapshot: Any = _state.take_snapshot
 
 
 class Core(MemoryBackend):
@@ -46,7 +46,7 @@ class MakesADifferenceOfEveryStatus(Core):
     replaced = (Saver, "_compose", lambda self, snapshot, memory, _: _compose(self, snapshot, memory, True))
 
 
-@breaks("stored-3")
+@breaks("stored-3", also="external-2 external-3 external-4 external-7 stored-7 stored-8")
 class OffloadsLater(Core):
     """Keeps values in their rows up to a thousand times the threshold."""
 
@@ -92,7 +92,7 @@ class _Anything:
     __hash__ = None  # type: ignore[assignment]  # it is equal to everything
 
 
-@breaks("stored-9")
+@breaks("stored-9", also="external-3")
 class NeverChecksAHash(Core):
     """Takes whatever stands under the name of a blob."""
 

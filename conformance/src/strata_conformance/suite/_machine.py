@@ -7,6 +7,7 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -47,6 +48,7 @@ TTLS: Final = (timedelta(seconds=10), timedelta(seconds=60))
 BIG: Final = "x" * 300
 NAMES: Final = ("a", "A", "a ")
 OWNER: Final = "worker"
+DEFAULT_EXAMPLES: Final = 100
 PHASES: Final = (Phase.generate, Phase.shrink)
 
 handles = st.sampled_from(["one", "one", "two"])
@@ -271,7 +273,7 @@ class Machine(RuleBasedStateMachine):
                 for e in found[start : start + limit]
             ]
             expected = (page, start + limit < len(found))
-            got = self._check(handle, "list_threads", lambda expected=expected: expected, query)
+            got = self._check(handle, "list_threads", partial(tuple, expected), query)
             query = attrs.evolve(query, cursor=getattr(got, "next_cursor", None))
 
     @precondition(lambda self: self._has(Capability.RETENTION))
@@ -445,12 +447,11 @@ class ModelTests(PortTests):
         """
         soak = bool(os.environ.get("STRATA_SOAK"))
         seeded = request.config.getoption("--hypothesis-seed", None) is not None
-        profile = settings.get_current_profile_name()
-        chosen = profile not in {"default", "ci"}
+        chosen = settings().max_examples != DEFAULT_EXAMPLES  # by a profile of the author's
         run_state_machine_as_test(
-            lambda: Machine(open_store, clock),
+            lambda: Machine(open_store, clock),  # type: ignore[arg-type]  # it takes any factory
             settings=settings(
-                max_examples=2000 if soak else settings.default.max_examples if chosen else 50,
+                max_examples=2000 if soak else settings().max_examples if chosen else 50,
                 stateful_step_count=50 if soak else 25,
                 derandomize=not (soak or seeded or chosen),
                 phases=PHASES,
