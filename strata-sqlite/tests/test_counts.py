@@ -78,7 +78,8 @@ class Recording:
 def test_an_ordinary_save_binds_thirteen_values_none_of_which_the_driver_has_to_adapt(tmp_path: Path) -> None:
     async def check(backend: SqliteBackend) -> None:
         threads = [f"t{number}" for number in range(50)]
-        take, more = Take("me", 10**9), {"metadata": {"tenant": "acme"}, "graph_id": "g"}
+        take = Take("me", 10**9)
+        more: dict[str, Any] = {"metadata": {"tenant": "acme"}, "graph_id": "g"}
         outcomes = await backend.commit([save(each, lease=take, **more) for each in threads])
         driver = Recording(writer_of(backend))
         tokens = [outcome.token for outcome in outcomes if isinstance(outcome, Committed)]
