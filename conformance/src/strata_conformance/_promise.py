@@ -58,6 +58,8 @@ def promise(identity: str) -> Callable[[F], F]:
                 run(test(*args, **kwargs))
             else:
                 test(*args, **kwargs)
+            if recorded:  # passed: pytest may keep the instance, and calls can hold megabytes
+                args[0].strata_trace = None
 
         proof.__strata_promise__ = Promise(identity, text, test.__name__)  # type: ignore[attr-defined]  # read below
         return pytest.mark.promise(identity)(proof)  # type: ignore[no-any-return]  # the mark returns what it got
