@@ -85,8 +85,8 @@ def _line(handle: int, call: Call) -> str:
     try:
         given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
         came = f"raised {call.error!r}" if call.error is not None else f"-> {call.outcome!r}"
-    except ValueError:  # an integer that Python does not spell out
-        given, came = "...", "..."
+    except Exception as error:  # noqa: BLE001  # such as an integer of many digits, or a record nested without end
+        given, came = "...", f"... (not shown: {type(error).__name__})"
     return f"#{handle} {_short(f'{call.op}({given})')} {_short(came)}"
 
 
