@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -9,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from strata_conformance import Promise, RowBackendTests, promises_of
+from strata_core.rows import RowBackend
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples/strata-folder"
 GUIDE = (ROOT / "WRITING-A-STORE.md").read_text()
-BLOCKS = re.findall(r"```(?:python|toml)\n(.*?)```", GUIDE, re.DOTALL)
+(BOUNDARY, *BLOCKS) = re.findall(r"```(?:python|toml)\n(.*?)```", GUIDE, re.DOTALL)
 FILES = [path for path in sorted(EXAMPLE.rglob("*")) if path.suffix in {".py", ".toml"}]
 SOURCES = {path.relative_to(EXAMPLE): path.read_text() for path in FILES}
 
@@ -22,6 +24,16 @@ SOURCES = {path.relative_to(EXAMPLE): path.read_text() for path in FILES}
 def test_each_block_of_the_guide_stands_in_the_example(block: str) -> None:
     """Literally, in one of its files."""
     assert [] != [path for path, source in SOURCES.items() if block.strip("\n") in source]
+
+
+def test_the_guide_begins_with_the_methods_of_a_row_backend() -> None:
+    """Its first block has all of them, with the signatures they have in core."""
+    head, *shown = BOUNDARY.splitlines()
+    source = inspect.getsource(RowBackend)
+    methods = [name for name, member in vars(RowBackend).items() if inspect.isfunction(member)]
+
+    assert methods == [line.split("(")[0].removeprefix("    async def ") for line in shown]
+    assert [] == [line for line in (head, *shown) if line.removesuffix(" ...") not in source]
 
 
 def test_the_guide_shows_every_method_that_an_author_writes() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import strata_folder
 from strata_core import open_store
 from strata_core.errors import (
     CorruptCheckpointError,
@@ -347,6 +350,22 @@ def test_a_place_that_cannot_be_a_store_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(StoreUnavailableError, match="cannot be set up"):
         asyncio.run(main())
+
+
+def test_listing_plugins_does_not_import_the_backend() -> None:
+    """It is imported once a store is wanted: by its name, or by the plugin's factory."""
+    code = (
+        "import sys, strata_folder._plugin; print('strata_folder._backend' in sys.modules);"
+        "strata_folder.FolderBackend; print('strata_folder._backend' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ["False", "True"] == done.stdout.split()
+
+
+def test_a_name_that_the_package_does_not_have_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'strata_folder' has no attribute 'FileBackend'"):
+        strata_folder.FileBackend  # noqa: B018
 
 
 def test_the_url_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
