@@ -68,7 +68,7 @@ class GoesOnReadingWhatItHasRead(Wrapper):
         return await self._store.save(checkpoint, **options)
 
     async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
-        if options or not isinstance(thread_id, str):
+        if options.get("at") is not None or not isinstance(thread_id, str):
             return await self._store.load(thread_id, **options)
         entry = self._latest.get(thread_id) or await self._store.load(thread_id)
         if entry is not None:
@@ -233,7 +233,7 @@ class ComparesFirstAndSavesThen(Wrapper):
 
     async def save_if_latest(self, checkpoint: Checkpoint, expected: Any, **options: Any) -> int:
         latest = await self._store.load(checkpoint.thread_id) if isinstance(checkpoint, Checkpoint) else None
-        if latest is None or expected not in (latest.sequence, latest.revision) or options:
+        if latest is None or expected not in (latest.sequence, latest.revision) or any(options.values()):
             return await self._store.save_if_latest(checkpoint, expected, **options)
         checkpoint = self.taken(checkpoint)
         await asyncio.sleep(0)

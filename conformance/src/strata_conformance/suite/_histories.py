@@ -118,7 +118,8 @@ async def race(open_store: OpenStore, offload: Offload) -> None:
                 await asyncio.sleep(0)
 
         await asyncio.gather(write(one, "one"), write(two, "two"), purge(one), purge(two), read(one), read(two))
-        for n in range(3):  # at rest now, with values that were there before
+        await one.purge(BASE + timedelta(days=1), states=everything)
+        for n in range(3):  # at rest now, with values that were there before, and were purged
             state = {"big": BIG + str(n), "n": n}
             for thread, (writer, reader) in (("t0", (one, two)), ("t1", (two, one))):
                 sequence = await writer.save(checkpoint(thread, state=state))
