@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sqlite3
@@ -99,10 +100,11 @@ def _fill_langgraph(path: Path, threads: int) -> None:
 async def _newest_langgraph(saver: Any, **filters: Any) -> None:
     """The saver lists checkpoints, newest first; the newest 50 threads are the first 50 different ones."""
     seen: set[str] = set()
-    async for item in saver.alist(None, **filters):
-        seen.add(item.config["configurable"]["thread_id"])
-        if len(seen) == 50:
-            return
+    async with contextlib.aclosing(saver.alist(None, **filters)) as items:
+        async for item in items:
+            seen.add(item.config["configurable"]["thread_id"])
+            if len(seen) == 50:
+                return
 
 
 async def run() -> None:
