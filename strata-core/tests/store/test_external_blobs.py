@@ -11,7 +11,7 @@ import pytest
 from strata_core.errors import ConflictError, CorruptCheckpointError, StoreBusyError, StoreUnavailableError
 from strata_core.memory import MemoryBackend
 from strata_core.options import Deltas, Offload
-from strata_core.rows import NOTHING, HeadQuery
+from strata_core.rows import NOTHING, Commit, Committed, HeadQuery, Take
 from strata_core.store import RowStore
 
 BIG = "x" * 3000
@@ -365,3 +365,18 @@ def test_a_thread_is_known_to_have_external_blobs_before_the_first_is_put(memory
     asyncio.run(scenario())
 
     assert [True, True] == seen
+
+
+def test_leftovers_that_cannot_be_reached_do_not_keep_a_purge_from_the_others(memory, clock, later):
+    async def scenario():
+        take = Take("gone", 1)
+        for number, external in enumerate((True, False, False)):
+            commit = Commit(f"t{number}", bytes([number]) * 8, NOTHING, external=external, lease=take)
+            assert isinstance((await memory.commit([commit]))[0], Committed)
+        clock.advance(1)
+        async with RowStore(memory) as store:
+            await store.purge(later, limit=1)
+            await store.purge(later, limit=1)
+        return [head.thread_id for head in await memory.list_heads(HeadQuery(rowless=True))]
+
+    assert ["t0"] == asyncio.run(scenario())

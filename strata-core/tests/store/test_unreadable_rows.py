@@ -127,3 +127,14 @@ def test_a_page_of_the_log_does_not_depend_on_a_row_that_it_does_not_return(memo
             return [entry.sequence for entry in page.entries], page.next_start
 
     assert ([0], 1) == asyncio.run(scenario())
+
+
+def test_a_listing_that_meets_a_newer_format_names_the_thread(memory, checkpoint):
+    async def scenario():
+        async with RowStore(memory) as store:
+            await store.save(checkpoint("t", {}))
+            _damage(memory, 0, envelope=_envelope(schema_version="1.10.0"))
+            await store.list_threads()
+
+    with pytest.raises(SchemaVersionError, match=r"'t' #0.*1\.10\.0"):
+        asyncio.run(scenario())

@@ -14,7 +14,7 @@ from strata_core._validation import check_limit, check_metadata, check_moment, c
 from strata_core.clock import from_micros
 from strata_core.codec._record_decoder import decode_envelope
 from strata_core.codec._versions import MalformedRecordError
-from strata_core.errors import CorruptCheckpointError, InvalidInputError
+from strata_core.errors import CorruptCheckpointError, InvalidInputError, SchemaVersionError
 from strata_core.records import Lease, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
 from strata_core.rows import Head, HeadQuery
 from strata_core.store._link import Link
@@ -107,6 +107,10 @@ def _summary(head: Head) -> ThreadSummary:
             raise MalformedRecordError("is a record of another thread")
     except MalformedRecordError as error:
         raise CorruptCheckpointError(head.thread_id, head.sequence, str(error)) from None
+    except SchemaVersionError as error:
+        raise SchemaVersionError(
+            f"checkpoint {head.thread_id!r} #{head.sequence}: {error}", found=error.found, supported=error.supported
+        ) from None
     lease = None
     if head.is_leased(head.now) and not head.closing:
         lease = Lease(head.thread_id, head.token, head.owner, from_micros(head.expires))

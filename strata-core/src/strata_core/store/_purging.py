@@ -52,9 +52,13 @@ class Purger:
         return purged
 
     async def _finish_leftovers(self, limit: int) -> None:
-        query = HeadQuery(rowless=True, leased=False, oldest_first=True, limit=limit)
-        for head in await self._link.backend.list_heads(query):
-            await self._closer.take_over(head)
+        """Clear up to `limit` threads without rows; those whose blobs cannot be reached are passed over."""
+        query = HeadQuery(rowless=True, leased=False, oldest_first=True, limit=AT_ONCE)
+        while limit > 0 and (heads := await self._link.backend.list_heads(query)):
+            for head in heads:
+                if limit > 0 and await self._closer.take_over(head):
+                    limit -= 1
+            query = attrs.evolve(query, past=(heads[-1].updated, heads[-1].thread_id))
 
     async def _erase(self, heads: Sequence[Head]) -> int:
         reachable = []
