@@ -10,6 +10,7 @@ import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+
 from strata_conformance.servers import Database, FaultProxy, PostgresServer, ValkeyServer
 from strata_conformance.servers.fixtures import (  # noqa: F401  # fixtures are known by their names
     pgbouncer,

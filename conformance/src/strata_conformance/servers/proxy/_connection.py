@@ -103,6 +103,7 @@ class Connection:
         self._dialect = dialect
         self._plan = plan
         self._pending: deque[_Pending] = deque()
+        self._unanswered = 0  # requests whose reply has not been handed to the client
         self._parts: list[Piece] = []
         self._kept = bytearray()  # what of the parts is not sent yet
 
@@ -147,8 +148,9 @@ class Connection:
 
     async def _pass(self, sent: bytes, client: _Streams, server: _Streams) -> None:
         up = _Lane(server[1], lambda: self._plan.request_delay)
-        down = _Lane(client[1], lambda: self._plan.reply_delay)
-        self._take(sent, up)
+        down = _Lane(client[1], lambda: self._plan.settled_reply_delay)
+        if sent:
+            self._take(sent, up)
         tasks = [
             asyncio.create_task(work)
             for work in (up.run(), down.run(), self._up(client[0], up, down), self._down(server[0], down))
@@ -188,6 +190,7 @@ class Connection:
             self._plan.count([piece.kind])
         if piece.ends:
             self._pending.append(_Pending(piece.kind))
+            self._unanswered += 1
         up.send(piece.content)
 
     def _request(self, up: _Lane) -> None:
@@ -198,11 +201,12 @@ class Connection:
             parts[-1].kind,
             tuple(part.kind for part in parts),
             "\n".join(part.text for part in parts if part.text),
-            not self._pending,
+            not self._unanswered,
             b"".join(part.content for part in parts),
         )
         fault, later = self._plan.at_request(request)
         self._pending.append(_Pending(request.kind, later))
+        self._unanswered += 1
         if fault is not None and fault.action != "hang":
             up.reset(fault, kept[: fault.after])
             return
@@ -220,19 +224,25 @@ class Connection:
         pending = self._pending[0] if self._pending else None
         if pending is not None and piece.kind == "CopyInResponse" and pending.kind == "Sync":
             self._pending.popleft()  # the server passes over this Sync; the one after the data counts
-        if pending is not None and piece.ends:
-            self._pending.popleft()
-        if pending is None or pending.fault is None:
+            self._unanswered -= 1
+        fault = None if pending is None else pending.fault
+        if pending is None or fault is None:
             down.send(piece.content)
+        else:
+            pending.reply += piece.content
+        if pending is None or not piece.ends:
             return
-        pending.reply += piece.content
-        if piece.ends:
-            fault, reply = pending.fault, bytes(pending.reply)
-            if fault.action == "hang":
-                down.hang(fault)
-                down.send(reply)
-            else:
-                down.reset(fault, reply[: fault.after])
+        self._pending.popleft()
+        if fault is not None and fault.action != "hang":
+            down.reset(fault, bytes(pending.reply[: fault.after]))
+            return
+        if fault is not None:
+            down.hang(fault)
+            down.send(bytes(pending.reply))
+        down.then(self._answered)
+
+    async def _answered(self) -> None:
+        self._unanswered -= 1
 
 
 async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -33,6 +33,11 @@ class Plan:
         self.requests = 0
         self.messages: Counter[str] = Counter()
 
+    @property
+    def settled_reply_delay(self) -> float:
+        """The reply delay, or what the recordings need to see what a client sends without waiting."""
+        return max(self.reply_delay, *(recording.settle for recording in self.recordings), 0.0)
+
     def at_connect(self) -> WireFault | None:
         """Count a connection; return what strikes it."""
         self.connections += 1

@@ -184,9 +184,14 @@ class FaultProxy:
         return Counter(self._plan.messages)
 
     @contextmanager
-    def recording(self) -> Iterator[Recording]:
-        """Record what passes in the block."""
-        recording = Recording()
+    def recording(self, *, settle: float = 0.02) -> Iterator[Recording]:
+        """Record what passes in the block.
+
+        Args:
+            settle: Seconds for which every reply is held back meanwhile.  What a client sends in this time it sends
+                without having waited for the reply; without it, a large pipeline would look like several round trips.
+        """
+        recording = Recording(settle=settle)
         self._plan.recordings.append(recording)
         try:
             yield recording

@@ -41,11 +41,13 @@ class Recording:
         connections: How many were opened.
         requests: The requests, in the order of their arrival.
         messages: How many messages of each kind the clients sent.
+        settle: Seconds for which each reply is held back meanwhile.
     """
 
     connections: int = 0
     requests: list[Request] = attrs.Factory(list)
     messages: Counter[str] = attrs.Factory(Counter)
+    settle: float = 0.0
 
     @property
     def round_trips(self) -> int:
