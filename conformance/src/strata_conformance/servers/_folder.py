@@ -32,6 +32,9 @@ for pid in $pids; do
 done
 rm -rf "$1" || { sleep 1; rm -rf "$1"; }
 """
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # mkdtemp makes one in it
+_ROOM: Final = 4 << 30
+"""Bytes: a container often has little, and a PostgreSQL alone takes one for its log."""
 _watched: Final[weakref.WeakSet[ServerFolder]] = weakref.WeakSet()
 
 
@@ -45,13 +48,24 @@ class ServerFolder:
         name: Part of the folder's name.
         account: Who works in it.
         end: The signal that ends the server at once.
+        in_memory: Prefer a file system in memory, if it has room and TMPDIR does not say otherwise: beside a disk that
+            others keep busy that makes a database ten times faster.
 
     Raises:
         ServerFailedError: No temporary folder can be reached by that user.
     """
 
-    def __init__(self, name: str, account: Account = MYSELF, end: signal.Signals = signal.SIGKILL) -> None:
-        roots = [Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]  # noqa: S108  # of them mkdtemp makes
+    def __init__(
+        self,
+        name: str,
+        account: Account = MYSELF,
+        end: signal.Signals = signal.SIGKILL,
+        *,
+        in_memory: bool = False,
+    ) -> None:
+        roots = [Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")]  # noqa: S108  # mkdtemp makes one in it
+        if in_memory and "TMPDIR" not in os.environ and _has_room(_MEMORY):
+            roots.insert(0, _MEMORY)
         root = next((root for root in roots if root.is_dir() and account.may_enter(root)), None)
         if root is None:
             message = f"{tempfile.gettempdir()} cannot be reached by the user that runs {name}: set TMPDIR"
@@ -84,6 +98,13 @@ class ServerFolder:
     def _let_go(self) -> None:
         assert self._watch.stdin is not None
         self._watch.stdin.close()
+
+
+def _has_room(folder: Path) -> bool:
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        return False
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize >= _ROOM
 
 
 def _forked() -> None:

@@ -34,7 +34,8 @@ class Server(ABC):
 
     Args:
         durable: Write everything through to the disk before it is acknowledged, so that nothing acknowledged is lost
-            by `kill`.  By default nothing is written through, which is faster.
+            by `kill`.  By default nothing is written through, and the folder is in memory where that has room and
+            TMPDIR names no other place.
         own: Never use an existing server; for tests that stop, crash or freeze it.
         settings: More settings of the server, by name.
 
@@ -129,7 +130,9 @@ class Server(ABC):
         is_first = self._folder is None
         if self._folder is None:
             self._account = self._runs_as()
-            self._folder = ServerFolder(type(self).__name__.lower(), self._account, self._end_at_once)
+            self._folder = ServerFolder(
+                type(self).__name__.lower(), self._account, self._end_at_once, in_memory=not self.durable
+            )
             self._prepare()
         for attempt in range(5):
             if is_first:  # the port can be taken between the look and the start
