@@ -59,7 +59,12 @@ class Kept(MemoryBackend):
         return await super().list_heads(query)
 
 
-@breaks("setup-1", also="row-17")
+@breaks(
+    "setup-1",
+    also={
+        "row-17": "says the same of the backend",
+    },
+)
 class CreatesWhateverSetupSays(Kept):
     """Creates its storage in every opening that may write."""
 
@@ -67,7 +72,12 @@ class CreatesWhateverSetupSays(Kept):
         await super().open(read_only=read_only, setup=Setup.AUTO)
 
 
-@breaks("setup-1", also="row-17")
+@breaks(
+    "setup-1",
+    also={
+        "row-17": "looks at what stands there after the same opening",
+    },
+)
 class LeavesATraceOfEveryOpening(Kept):
     """Notes each opening beside the storage, and creates nothing else."""
 
@@ -83,7 +93,12 @@ class LeavesATraceOfEveryOpening(Kept):
         await super().open(read_only=read_only, setup=setup)
 
 
-@breaks("setup-1", also="row-17")
+@breaks(
+    "setup-1",
+    also={
+        "row-17": "says the same of the backend",
+    },
+)
 class FindsNothingWhereNothingWasSetUp(Kept):
     """Answers from storage that is not there as if it were empty."""
 

@@ -227,6 +227,16 @@ def test_a_mutant_fails_what_it_breaks(verdict: Verdict, name: str) -> None:
     assert set() == expected & verdict.passed[name] - verdict.failed[name]
 
 
+@pytest.mark.parametrize("name", MUTANTS)
+def test_what_else_a_mutant_breaks_has_a_reason(name: str) -> None:
+    """Each promise that the table names beside the one that the mutant is there for is another, with a reason."""
+    mutant = MUTANTS[name]
+
+    assert set() == mutant.also - set(PROMISES)
+    assert mutant.promise not in mutant.also
+    assert [] == [identity for identity, reason in mutant.reasons.items() if len(reason.split()) < 3]
+
+
 def test_every_promise_has_a_mutant() -> None:
     """No promise of the contract is without a store that breaks it, and no mutant is without a promise."""
     assert {mutant.promise for mutant in MUTANTS.values()} == set(PROMISES)
