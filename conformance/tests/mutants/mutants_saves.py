@@ -21,7 +21,7 @@ from strata_core.rows import ANY, WRITE_ID_SIZE, Commit, Committed, Head, Take
     "save-1",
     also={
         "offload-5 external-5 external-8 external-9 "
-        "purge-10 input-1 open-5 cancel-7 cancel-8": "saves on a second thread of the handle, and looks at the sequence",
+        "purge-10 input-1 open-5 cancel-7 cancel-8": "looks at the sequence of a second thread of its handle",
     },
 )
 class CountsThreadsFromDifferentNumbers(Wrapper):
