@@ -30,8 +30,8 @@ class Trace:
     def around(self, name: str, factory: Callable[..., Any]) -> Callable[..., Any]:
         """Return the factory of a fixture, what it makes recorded."""
         if name.endswith("_backend"):
-            return lambda: self._backend(factory())
-        return lambda **options: _Opening(factory(**options), self._tap())
+            return lambda *arguments: self._backend(factory(*arguments))
+        return lambda *arguments, **options: _Opening(factory(*arguments, **options), self._tap())
 
     def _backend(self, backend: Any) -> RecordingBackend:
         recording = RecordingBackend(backend)

@@ -3,12 +3,14 @@
 from typing import Final
 
 from strata_conformance.suite._arguments import ArgumentRuleTests
-from strata_conformance.suite._backend import OpenBackend
-from strata_conformance.suite._base import Footprint, OpenStore, Reference, Store
+from strata_conformance.suite._backend import OpenBackend, OpenExpiringBackend
+from strata_conformance.suite._base import Footprint, OpenExpiringStore, OpenStore, Reference, Store
 from strata_conformance.suite._blobs import BlobStoreTests, OpenBlobs
 from strata_conformance.suite._cancellation import CancellationTests
 from strata_conformance.suite._damaged import DamagedThreadTests
 from strata_conformance.suite._encoding import DeltaTests, OffloadTests
+from strata_conformance.suite._expired_rows import ExpiredRowTests
+from strata_conformance.suite._expiry import ExpiryTests
 from strata_conformance.suite._external import ExternalBlobTests
 from strata_conformance.suite._faults import LostCommitTests
 from strata_conformance.suite._inputs import InputRuleTests
@@ -42,6 +44,8 @@ __all__ = [
     "CancellationTests",
     "CheckpointStoreTests",
     "DeltaTests",
+    "ExpiredRowTests",
+    "ExpiryTests",
     "ExternalBlobTests",
     "Footprint",
     "InputRuleTests",
@@ -52,6 +56,8 @@ __all__ = [
     "OffloadTests",
     "OpenBackend",
     "OpenBlobs",
+    "OpenExpiringBackend",
+    "OpenExpiringStore",
     "OpenStore",
     "QueryTests",
     "RecordTests",
@@ -78,6 +84,7 @@ CLASSES: Final = (
     QueryTests,
     LogTests,
     RetentionTests,
+    ExpiryTests,
     InputRuleTests,
     ArgumentRuleTests,
     LifecycleTests,
@@ -91,6 +98,7 @@ CLASSES: Final = (
     RowPrimitiveTests,
     RuleBookTests,
     StoredRowTests,
+    ExpiredRowTests,
     DamagedThreadTests,
     LostCommitTests,
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from strata_conformance.suite._arguments import ArgumentRuleTests
-from strata_conformance.suite._backend import OpenBackend
-from strata_conformance.suite._base import OpenStore
+from strata_conformance.suite._backend import OpenBackend, OpenExpiringBackend
+from strata_conformance.suite._base import OpenExpiringStore, OpenStore
 from strata_conformance.suite._cancellation import CancellationTests
 from strata_conformance.suite._damaged import DamagedThreadTests
 from strata_conformance.suite._encoding import DeltaTests, OffloadTests
+from strata_conformance.suite._expired_rows import ExpiredRowTests
+from strata_conformance.suite._expiry import ExpiryTests
 from strata_conformance.suite._external import ExternalBlobTests
 from strata_conformance.suite._faults import LostCommitTests
 from strata_conformance.suite._inputs import InputRuleTests
@@ -45,6 +47,7 @@ class StoreTests(
     QueryTests,
     LogTests,
     RetentionTests,
+    ExpiryTests,
     InputRuleTests,
     ArgumentRuleTests,
     LifecycleTests,
@@ -59,7 +62,13 @@ class StoreTests(
 
 
 class RowBackendTests(
-    RowPrimitiveTests, RuleBookTests, StoredRowTests, DamagedThreadTests, LostCommitTests, StoreTests
+    RowPrimitiveTests,
+    RuleBookTests,
+    StoredRowTests,
+    ExpiredRowTests,
+    DamagedThreadTests,
+    LostCommitTests,
+    StoreTests,
 ):
     """Everything that a row backend must pass, alone and under core's store: define the fixture ``open_backend``."""
 
@@ -74,3 +83,10 @@ class RowBackendTests(
         if open_blank_backend is None:
             return None
         return lambda **options: RowStore(open_blank_backend(), **options)
+
+    @pytest.fixture
+    def open_expiring_store(self, open_expiring_backend: OpenExpiringBackend | None) -> OpenExpiringStore | None:
+        """Core's store on a backend whose finished threads expire."""
+        if open_expiring_backend is None:
+            return None
+        return lambda ttl, **options: RowStore(open_expiring_backend(ttl), **options)
