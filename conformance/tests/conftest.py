@@ -1,7 +1,8 @@
 """Pins how many tests of the suite the stores of this distribution and its example skip.
 
 Each of these skips is the refusal of a capability that the store declares, a promise of expiry, which none of them
-has, or, in memory, one about several processes or about setting storage up.  One more would be a hole, and fails the run.
+has, or, in memory, one about several processes or about setting storage up.  One more would be a hole, and fails the
+run.
 """
 
 from collections import Counter
