@@ -8,14 +8,22 @@ from types import ModuleType
 from typing import Any
 
 import mutants_blobs
+import mutants_cancellation
+import mutants_conditional
 import mutants_encoding
 import mutants_expiry
+import mutants_external
+import mutants_filters
 import mutants_inputs
+import mutants_leased_saves
 import mutants_leases
 import mutants_lifecycle
 import mutants_listing
+import mutants_log
 import mutants_records
+import mutants_repeats
 import mutants_retention
+import mutants_row_leases
 import mutants_rows
 import mutants_saves
 import mutants_setup
@@ -44,8 +52,10 @@ from strata_core.testing import FakeClock
 pytest_plugins = ["pytester"]
 
 FILES = (
-    mutants_blobs, mutants_encoding, mutants_expiry, mutants_inputs, mutants_leases, mutants_lifecycle, mutants_listing,
-    mutants_records, mutants_retention, mutants_rows, mutants_saves, mutants_setup, mutants_stored,
+    mutants_blobs, mutants_cancellation, mutants_conditional, mutants_encoding, mutants_expiry,
+    mutants_external, mutants_filters, mutants_inputs, mutants_leased_saves, mutants_leases,
+    mutants_lifecycle, mutants_listing, mutants_log, mutants_records, mutants_repeats, mutants_retention,
+    mutants_row_leases, mutants_rows, mutants_saves, mutants_setup, mutants_stored,
 )  # fmt: skip
 ELSEWHERE = ("lost", "retry", "damage", "size", "process")
 """Subjects whose promises are broken in `test_faults.py`."""
