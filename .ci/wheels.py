@@ -61,7 +61,7 @@ class TestStore(
 '''
 EXAMPLE = ROOT / "conformance" / "examples" / "strata-folder"
 VERDICTS = {
-    "strata-sqlite": ["memory://", "sqlite:///{fast}/threads.db"],
+    "strata-sqlite": ["sqlite:///{fast}/threads.db"],
     "strata-folder": ["folder:///{fast}/threads"],
 }
 """What the command of the suite judges where only core, the suite and this plugin are installed."""
