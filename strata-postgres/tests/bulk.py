@@ -50,7 +50,7 @@ FROM (SELECT n, {EXAMPLE_TIME} + n * {GAP} AS updated, state, state = {RUNNING} 
 _LISTING: Final = f"""
 INSERT INTO strata_listing(facet, state, place, thread_id)
 SELECT f, h.state, CASE f WHEN {DUE_AT} THEN h.due ELSE h.place END, h.thread_id
-FROM strata_heads AS h CROSS JOIN LATERAL unnest(h.facets) AS f
+FROM strata_heads AS h CROSS JOIN LATERAL unnest(h.facets) AS f ORDER BY 1, 2, 3
 """  # noqa: S608
 _ROWS: Final = """
 INSERT INTO strata_rows SELECT h.thread, 0, 0, h.write_ids, '1.7.0', '{"status":"?"}', '{"step":1}' FROM strata_heads AS h

@@ -2,27 +2,30 @@
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
+
+from strata_conformance.servers import PostgresServer
+from strata_conformance.servers.fixtures import postgres_database, postgres_server
+
+__all__ = ["postgres_database", "postgres_server", "schema", "server_url", "url"]
 
 sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def server_url() -> str:
-    return os.environ["STRATA_TEST_POSTGRES_URL"]
+def server_url(postgres_server: PostgresServer) -> Iterator[str]:  # noqa: F811  # the fixture of that name
+    """The URL of a database of this run, as a superuser."""
+    with postgres_server.fresh_database() as database:
+        yield database.url
 
 
 @pytest.fixture
-def schema(server_url: str) -> Generator[str]:
-    """The name of a schema that does not exist yet, and is gone afterwards."""
-    name = f"test_{os.urandom(6).hex()}"
-    yield name
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE'.encode())
+def schema() -> str:
+    """The name of a schema that does not exist yet."""
+    return f"test_{os.urandom(6).hex()}"
 
 
 @pytest.fixture

@@ -119,3 +119,31 @@ def finish(process: "subprocess.Popen[str]", seconds: float = 60) -> str:
 
     assert (0, "") == (process.returncode, err)
     return out
+
+
+def contents(url: str) -> dict[str, object]:
+    """What a schema holds: every relation and function by name, a table with all its rows."""
+    schema = Address.of(url, PostgresOptions()).options.schema
+    found: dict[str, object] = {
+        name: kind
+        for name, kind in query(
+            url,
+            "SELECT relname, relkind::text FROM pg_class WHERE relnamespace = to_regnamespace(%s) UNION ALL "
+            "SELECT proname, 'function' FROM pg_proc WHERE pronamespace = to_regnamespace(%s)",
+            schema,
+            schema,
+        )
+    }
+    for name, kind in found.items():
+        if kind == "r":
+            found[name] = query(url, f"SELECT t::text FROM {name} AS t ORDER BY 1")  # noqa: S608
+    return found | {"schema": query(url, "SELECT 1 FROM pg_namespace WHERE nspname = %s", schema)}
+
+
+def golden_version_1(url: str) -> str:
+    """Make the store of schema version 1 in the schema that the URL names."""
+    address = Address.of(url, PostgresOptions())
+    text = (TESTS / "golden" / "version-1.sql").read_text().replace('"SCHEMA"', f'"{address.options.schema}"')
+    with psycopg.connect(address.conninfo) as connection:
+        connection.execute(text.encode())
+    return url

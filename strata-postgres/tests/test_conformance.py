@@ -3,8 +3,9 @@
 import functools
 
 import pytest
+from postgres_support import contents
 
-from strata_conformance import OpenBackend, Reference, RowBackendTests
+from strata_conformance import Footprint, OpenBackend, Reference, RowBackendTests
 from strata_postgres import PostgresBackend
 
 
@@ -16,3 +17,7 @@ class TestConformance(RowBackendTests):
     @pytest.fixture
     def reference(self, url: str) -> Reference:
         return functools.partial(PostgresBackend, url)
+
+    @pytest.fixture
+    def footprint(self, url: str) -> Footprint:
+        return lambda: contents(url)
