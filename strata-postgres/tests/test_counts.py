@@ -91,7 +91,7 @@ def test_fifty_waiting_saves_are_one_round_trip_and_one_transaction(proxy: Fault
 
 def test_a_hundred_waiting_saves_are_two_round_trips_under_way_at_once(proxy: FaultProxy, url: str) -> None:
     async def check() -> None:
-        backend = PostgresBackend(proxy.url(url))
+        backend = PostgresBackend(proxy.url(url), options=PostgresOptions(min_connections=2))
         async with RowStore(backend) as store:
             assert backend._pool is not None
             await backend._pool._pool.wait()  # until both connections are there

@@ -80,8 +80,8 @@ def definitions(url: str, schema: str) -> list[Any]:
         "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()",
     )
     return [
-        [str(record).replace(schema, "SCHEMA") for record in query(url, f"{statement} ORDER BY 1, 2")]
-        for statement in statements
+        [" ".join(str(part).replace(schema, "SCHEMA").split()) for record in records for part in record]
+        for records in (query(url, f"{statement} ORDER BY 1, 2") for statement in statements)
     ]
 
 
