@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         RetryPolicy,
         RunResult,
         StateGraph,
+        SweepReport,
         strict_converter,
     )
     from strata_core.opening import open_store
@@ -77,7 +78,7 @@ _MODULES: Final = {
     ),
     "strata_core.graph": (
         "CancelReason CancellationToken Cancelled CheckpointPolicy CompiledGraph Completed Failed FailureCode "
-        "HumanSignal Interrupted NodeContext RetryPolicy RunResult StateGraph strict_converter"
+        "HumanSignal Interrupted NodeContext RetryPolicy RunResult StateGraph SweepReport strict_converter"
     ),
     "strata_core.opening": "open_store",
     "strata_core.options": "Deltas Offload Setup",
@@ -132,6 +133,7 @@ __all__ = [
     "StoreClosedError",
     "StoreUnavailableError",
     "StrataError",
+    "SweepReport",
     "ThreadPage",
     "ThreadQuery",
     "ThreadState",

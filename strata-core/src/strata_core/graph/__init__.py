@@ -10,6 +10,7 @@ from strata_core.graph._results import Cancelled, CancelReason, Completed, Faile
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._signals import HumanSignal
 from strata_core.graph._state import strict_converter
+from strata_core.graph._sweep import SweepReport
 
 __all__ = [
     "CancelReason",
@@ -28,5 +29,6 @@ __all__ = [
     "RetryPolicy",
     "RunResult",
     "StateGraph",
+    "SweepReport",
     "strict_converter",
 ]
