@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from strata_core.clock import Clock
+from strata_core.graph._handlers import Handler
 from strata_core.graph._nodes import Node
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._state import StateCodec
@@ -30,7 +31,7 @@ class Plan(Generic[S]):
         lease_ttl: How long leases live.
         owner: The name under which they are taken; None for host and process.
         clock: Tells the time and waits.
-        uses_context: Whether any handler or router is given a context.
+        uses_context: Whether any handler, router or timer is given a context.
     """
 
     __slots__ = (
@@ -68,7 +69,13 @@ class Plan(Generic[S]):
         self.lease_ttl = lease_ttl
         self.owner = owner
         self.clock = clock
-        self.uses_context = any(
-            node.handler.wants_context or (node.router is not None and node.router.handler.wants_context)
-            for node in nodes.values()
-        )
+        self.uses_context = any(map(_uses_context, nodes.values()))
+
+
+def _uses_context(node: Node) -> bool:
+    delay = None if node.pause is None else node.pause.delay
+    return (
+        node.handler.wants_context
+        or (node.router is not None and node.router.handler.wants_context)
+        or (isinstance(delay, Handler) and delay.wants_context)
+    )
