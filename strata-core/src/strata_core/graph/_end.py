@@ -15,8 +15,8 @@ from strata_core.graph._inputs import check_store
 from strata_core.graph._journal import repeat
 from strata_core.graph._keys import ENDED_BY, ENDED_REASON, user_metadata
 from strata_core.graph._plan import Plan
+from strata_core.graph._refusals import refuse_foreign, refuse_missing
 from strata_core.graph._results import Cancelled, CancelReason, Failed, FailureCode
-from strata_core.graph._resume import refuse_foreign, refuse_missing
 from strata_core.graph._texts import fit
 from strata_core.ports import CheckpointStore
 from strata_core.records import CheckpointStatus, ThreadState

@@ -1,13 +1,52 @@
-"""Refusals to begin a run."""
+"""Refusals: nothing has run, and nothing was written."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from strata_core.graph._journal import Journal, RefusedError
+from strata_core.graph._plan import Plan
+from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._results import Failed, FailureCode
+from strata_core.records import Checkpoint
 
-__all__ = ["refuse_existing", "refuse_run"]
+__all__ = ["refuse", "refuse_existing", "refuse_foreign", "refuse_missing", "refuse_run", "refuse_unknown"]
+
+S = TypeVar("S")
+
+
+def refuse(thread_id: str, code: FailureCode, text: str, detail: str | None = None) -> Failed:
+    """Refuse something about a thread, which the text goes on from."""
+    return Failed(thread_id, code, f"thread '{thread_id}' {text}", detail=detail)
+
+
+def refuse_missing(plan: Plan[S], thread_id: str) -> Failed:
+    """Refuse a thread without a checkpoint."""
+    text = "has no checkpoint"
+    if plan.checkpointing is CheckpointPolicy.BOUNDARIES:
+        text += "; a run that completes keeps none under CheckpointPolicy.BOUNDARIES"
+    return refuse(thread_id, FailureCode.NOT_FOUND, text)
+
+
+def refuse_foreign(plan: Plan[S], checkpoint: Checkpoint) -> Failed | None:
+    """Refuse a thread of another graph.  Without an identity on either side, nobody can tell."""
+    identity, graph = plan.identity, checkpoint.graph
+    if identity is None or graph is None or graph.id == identity.id:
+        return None
+    text = f"belongs to graph {graph.id!r}, not to {identity.id!r}"
+    return refuse(checkpoint.thread_id, FailureCode.WRONG_GRAPH, text)
+
+
+def refuse_unknown(checkpoint: Checkpoint) -> Failed:
+    """Refuse a thread that goes on where this graph has no node."""
+    if checkpoint.nested is not None:
+        text = f"stopped inside the subgraph {checkpoint.suspended_node!r}, which this graph does not have"
+    else:
+        text = (
+            f"goes on at node {checkpoint.next_node!r}, which this graph does not have; "
+            "keep a node of that name for the threads that wait, or end the thread with graph.end()"
+        )
+    return refuse(checkpoint.thread_id, FailureCode.UNKNOWN_NODE, text)
 
 
 def refuse_existing(thread_id: str, node: str | None = None) -> Failed:
