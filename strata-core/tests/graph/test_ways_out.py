@@ -88,7 +88,7 @@ class TestResume:
                 running = await graph.resume("t", APPROVE, store)
 
                 assert "thread 't' was answered already and has completed" == completed.message
-                assert f"thread 't' was answered already and is running; {END_IT}" == running.message
+                assert f"thread 't' was answered already and is running; {RECOVER_IT}" == running.message
 
         asyncio.run(main())
 

@@ -77,7 +77,8 @@ class StateGraph(Generic[S]):
             retry: When it is tried again; None for never.
             fallback: The node that takes over from the last committed state when the attempts are used up.
             blocking: Run a ``def`` handler in a thread, because it blocks.  A thread cannot be interrupted: a token
-                or a deadline takes effect when the handler returns, unless that looks at ``ctx.cancellation``.
+                or a deadline takes effect when the handler returns, unless that looks at ``ctx.cancellation``.  Only
+                a run whose lease is lost does not wait for it: what the handler returns cannot count any more.
         """
         self._draft.nodes.append(NodeDraft(name, handler, retry, fallback, blocking))
         return self
