@@ -98,7 +98,8 @@ async def _attempt(run: Run[S], node: Node, number: int) -> S:
     handler = node.handler
     run.attempt = number
     if node.blocking:
-        result = await _in_thread(handler, state, context(run, node) if handler.wants_context else None)
+        ctx = context(run, node) if handler.wants_context else None
+        result = await run.stop.guard(_in_thread(handler, state, ctx), only_lost=True)
     else:
         result = handler.call(state, context(run, node)) if handler.wants_context else handler.call(state)
         if handler.is_async:

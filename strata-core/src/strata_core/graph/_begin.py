@@ -12,16 +12,16 @@ from strata_core.errors import CorruptCheckpointError, InvalidInputError, Schema
 from strata_core.graph._boundaries import BoundariesJournal
 from strata_core.graph._copying import isolate
 from strata_core.graph._every_node import EveryNodeJournal
-from strata_core.graph._journal import Journal, Position
-from strata_core.graph._keys import VISIT
+from strata_core.graph._journal import Journal, Position, StoreJournal
+from strata_core.graph._keys import AFTER_WAIT, VISIT, pack_visit
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._resume import Reentry
 from strata_core.graph._stop import Stop
 from strata_core.ports import CheckpointStore
-from strata_core.records import CheckpointStatus, LogEntry
+from strata_core.records import Checkpoint, CheckpointStatus, LogEntry
 
-__all__ = ["open_journal", "own_state", "take_over"]
+__all__ = ["is_after_wait", "open_journal", "own_state", "take_over"]
 
 S = TypeVar("S")
 
@@ -59,6 +59,11 @@ def open_journal(
     return BoundariesJournal(plan, thread_id, metadata, store)
 
 
+def is_after_wait(checkpoint: Checkpoint) -> bool:
+    """Tell whether no node has committed since the thread's last wait, so that `on_resume` is still to be asked."""
+    return checkpoint.status is CheckpointStatus.INTERRUPTED or AFTER_WAIT in checkpoint.metadata
+
+
 async def take_over(plan: Plan[S], journal: Journal[S], store: CheckpointStore, found: Reentry[S]) -> None:
     """Write the first row of a resume, which also keeps every other writer out.
 
@@ -68,15 +73,16 @@ async def take_over(plan: Plan[S], journal: Journal[S], store: CheckpointStore, 
         UnsavableStateError: The state has no JSON form.
     """
     checkpoint, revision = found.entry.checkpoint, found.entry.revision
-    if isinstance(journal, BoundariesJournal):
+    if found.node is None and isinstance(journal, StoreJournal) and journal.records_completion:
+        await journal.finish(Position(checkpoint.suspended_node, None, found.state), revision)
+    elif isinstance(journal, BoundariesJournal):
         await journal.stamp(attrs.evolve(checkpoint, resumed_at=plan.clock.now(), decision=found.decision), revision)
-    elif isinstance(journal, EveryNodeJournal):
-        if found.node is None:
-            at = Position(checkpoint.suspended_node, None, found.state)
-            await journal.finish(at, revision)
-            return
-        visit = checkpoint.metadata.get(VISIT)
-        extra = None if journal.carried is None or visit is None else {VISIT: visit}
+    elif isinstance(journal, EveryNodeJournal) and found.node is not None:
+        extra = {}
+        if journal.carried is not None:
+            extra[VISIT] = pack_visit(*journal.carried)
+        if is_after_wait(checkpoint) and plan.on_resume is not None:
+            extra[AFTER_WAIT] = "true"
         at = Position(await _last_committed(store, found.entry), found.node.name, found.state)
         await journal.take(CheckpointStatus.RUNNING, at, revision, extra)
 

@@ -12,11 +12,12 @@ from strata_core.errors import GraphValidationError, InvalidInputError
 from strata_core.graph._compiled import CompiledGraph
 from strata_core.graph._context import NodeContext
 from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft, WaitDraft
-from strata_core.graph._handlers import inspect_handler
+from strata_core.graph._handlers import Handler, HandlerError, inspect_handler
 from strata_core.graph._nodes import Node, Pause, Router
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._problems import GraphProblem, ProblemCode
+from strata_core.graph._results import Interrupted
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._state import StateCodec, state_class
 from strata_core.records import GraphIdentity, WaitKind
@@ -76,7 +77,8 @@ class StateGraph(Generic[S]):
             retry: When it is tried again; None for never.
             fallback: The node that takes over from the last committed state when the attempts are used up.
             blocking: Run a ``def`` handler in a thread, because it blocks.  A thread cannot be interrupted: a token
-                or a deadline takes effect when the handler returns, unless that looks at ``ctx.cancellation``.
+                or a deadline takes effect when the handler returns, unless that looks at ``ctx.cancellation``.  Only
+                a run whose lease is lost does not wait for it: what the handler returns cannot count any more.
         """
         self._draft.nodes.append(NodeDraft(name, handler, retry, fallback, blocking))
         return self
@@ -187,6 +189,13 @@ class StateGraph(Generic[S]):
         upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None = None,
         lease_ttl: timedelta = _LEASE_TTL,
         owner: str | None = None,
+        completion_record: bool = False,
+        on_resume: (
+            Callable[[S], S | Awaitable[S | None] | None]
+            | Callable[[S, NodeContext[S]], S | Awaitable[S | None] | None]
+            | None
+        ) = None,
+        on_interrupted: Callable[[Interrupted[S]], object] | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> CompiledGraph[S]:
         """Check the graph and return it ready to run; the builder can be used on.
@@ -199,6 +208,24 @@ class StateGraph(Generic[S]):
                 version; called before a thread of that version is resumed.
             lease_ttl: How long a lease of `CheckpointPolicy.EVERY_NODE` lives; renewed at a third of that.
             owner: The name under which leases are taken, for people; None for the host and process.
+            completion_record: Let `BOUNDARIES` write `completed` when a run comes to an end of the graph, also one that
+                never stopped: finished threads can then be purged, and `if_exists="error"` knows them.  It is written
+                only if nobody has gone on with the thread meanwhile.  `EVERY_NODE` does this anyway.
+            on_resume: Checks the state again before the first node after a wait, for prices, stock or permissions that
+                may have changed meanwhile.  ``def`` (on the event loop) or ``async def``, of ``(state)`` or ``(state,
+                ctx)``; `ctx.node` is the node that is next, `ctx.decision` the answer.  It returns the state that this
+                node begins with, or None to leave it as it is; a change that is not returned is lost, and what is
+                returned is saved when the node commits.  When it raises, the thread has failed at that node, with
+                `RESUME_CHECK_FAILED`, and keeps the answer: a resume with None, or with a correction, checks again.
+                It is called however the wait ended: an approval, a rejection, an event, a timer, a timeout.  As long
+                as the node has not committed, it is called whenever that is entered anew, after a failure, a
+                cancellation or the death of the process; not for the retries of a run, nor for later nodes.
+            on_interrupted: Told that a thread waits, with the `Interrupted` that the call returns: to send the mail or
+                the message that somebody must answer.  ``def`` (on the event loop) or ``async def``.  Called after the
+                checkpoint is saved, whether a run, an answer, a wake or a recovery came to the wait, and awaited before
+                the call returns; neither deadline nor token interrupts it.  What it raises is logged, and changes
+                neither the result nor the thread.  A process that dies just then has not called it: for everybody who
+                must answer, list the interrupted threads.  Not called without a store.
             clock: Tells the time and waits.
 
         Raises:
@@ -216,6 +243,12 @@ class StateGraph(Generic[S]):
         check_ttl(lease_ttl, "lease_ttl")
         if owner is not None:
             check_owner(owner)
+        if type(completion_record) is not bool:
+            raise InvalidInputError("completion_record", f"must be a bool, not {type(completion_record).__name__}")
+        check = None if on_resume is None else _hook("on_resume", on_resume)
+        announce = None if on_interrupted is None else _hook("on_interrupted", on_interrupted)
+        if announce is not None and announce.wants_context:
+            raise InvalidInputError("on_interrupted", "requires two parameters, and is given one: the Interrupted")
         from strata_core.graph._types import unsupported_types
         from strata_core.graph._validate import find_problems
 
@@ -237,9 +270,19 @@ class StateGraph(Generic[S]):
             upcast=upcast,
             lease_ttl=lease_ttl,
             owner=owner,
+            completion_record=completion_record,
+            on_resume=check,
+            on_interrupted=announce,
             clock=clock,
         )
         return CompiledGraph(plan)
+
+
+def _hook(name: str, function: object) -> Handler:
+    try:
+        return inspect_handler(function)
+    except HandlerError as error:
+        raise InvalidInputError(name, str(error)) from None
 
 
 def _check_policy(checkpointing: object) -> None:

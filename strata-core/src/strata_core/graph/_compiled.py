@@ -10,6 +10,7 @@ from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._end import end_thread
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._recover import recover_thread, recover_threads
 from strata_core.graph._reenter import resume_thread
 from strata_core.graph._results import Cancelled, Failed, RunResult
 from strata_core.graph._signal import signal_thread
@@ -33,8 +34,11 @@ class CompiledGraph(SyncCalls[S]):
 
     A node that has committed never runs again.  A node that had begun and not committed runs again when its thread is
     resumed after a failure or a cancellation: what it did to the outside world may then happen twice, unless that is
-    told its `NodeContext.idempotency_key`.  A thread whose process died stays `running` (or `resumed`): nothing goes on
-    with it by itself, and `end` is the way out.
+    told its `NodeContext.idempotency_key`.
+
+    When a process dies, `recover` and `recover_all` finish what it was running under `EVERY_NODE`; use that for
+    anything that must not be lost.  Under `BOUNDARIES` a straight run that dies is lost, and a resumed one stays
+    `resumed`: `end` is the way out.
     """
 
     __slots__ = ()
@@ -218,6 +222,69 @@ class CompiledGraph(SyncCalls[S]):
                 woken, whose `cancelled` checkpoints are written; the others wait on.
         """
         return await wake_threads(self._plan, store, limit=limit, concurrency=concurrency)
+
+    async def recover(
+        self,
+        thread_id: str,
+        store: CheckpointStore,
+        *,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Finish a thread whose process died while it was running under `CheckpointPolicy.EVERY_NODE`.
+
+        Goes on at the node that was running when the process died, with the state that was committed before it, and
+        the thread's decision and metadata.  That node runs again, from its first attempt, with the same
+        `NodeContext.idempotency_key`; no node that has committed ever does.  A state of another version of the graph
+        goes through `upcast`.
+
+        The thread is taken over in one step, under a lease, and only as it was read: of racing calls exactly one gets
+        it, and a run that lives, which its lease tells, is never taken.  A process that was only frozen can write
+        nothing any more when it wakes up.  Who took it is kept in the metadata as ``strata.recovered_by``.
+
+        Whatever the policy of this graph, the thread stays under a lease and gets a row after every node.
+
+        Args:
+            thread_id: The thread.
+            store: Where it is.
+            deadline: When to stop: an aware time, or a time from now.
+            cancellation: Stops the run from elsewhere.
+
+        Returns:
+            What the run comes to; or `Failed` with the code of a refusal, and nothing is written: `LEASE_HELD` while it
+            runs, and for up to `lease_ttl` after its process died; `NOT_RUNNING` when it waits, failed or was
+            cancelled; `NOT_RECOVERABLE` when it was resumed under `BOUNDARIES`; `NOT_FOUND`, `COMPLETED`, `ENDED`,
+            `WRONG_GRAPH`, `UNKNOWN_NODE`, `REHYDRATION_FAILED`; `ALREADY_RESUMED` when another writer was faster.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule.
+            StoreUnavailableError: The store is down.
+            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+        """
+        return await recover_thread(self._plan, thread_id, store, deadline=deadline, cancellation=cancellation)
+
+    async def recover_all(self, store: ListingStore, *, limit: int = 100, concurrency: int = 10) -> SweepReport[S]:
+        """Finish the threads of this graph whose processes died, several at once; see `recover`.
+
+        Call it when a process starts, and every now and then: any number of processes may do so at the same time.
+        Threads of other graphs are left alone; a graph without an identity takes only threads without one.
+
+        Args:
+            store: Where they are.
+            limit: How many threads to take at most, 1 to 1,000; those that are refused or cannot be read do not count.
+            concurrency: How many at once, 1 to 1,000.
+
+        Returns:
+            What became of each; one thread's trouble never stops the others.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule.
+            UnsupportedError: The store cannot list threads.
+            StoreUnavailableError: The store is down, and nothing was done.
+            asyncio.CancelledError: The calling task was cancelled.  Every thread that was being finished has its
+                `cancelled` checkpoint.
+        """
+        return await recover_threads(self._plan, store, limit=limit, concurrency=concurrency)
 
     async def end(
         self, thread_id: str, store: CheckpointStore, *, by: str | None = None, reason: str | None = None

@@ -30,6 +30,9 @@ class Plan(Generic[S]):
         upcast: Brings a saved state of another version up to this one.
         lease_ttl: How long leases live.
         owner: The name under which they are taken; None for host and process.
+        completion_record: Whether also a run that writes nothing between nodes writes `completed`.
+        on_resume: Called before the first node after a wait; None for nothing.
+        on_interrupted: Told when a thread waits; None for nobody.
         clock: Tells the time and waits.
         uses_context: Whether any handler, router or timer is given a context.
     """
@@ -38,10 +41,13 @@ class Plan(Generic[S]):
         "checkpointing",
         "clock",
         "codec",
+        "completion_record",
         "entry",
         "identity",
         "lease_ttl",
         "nodes",
+        "on_interrupted",
+        "on_resume",
         "owner",
         "upcast",
         "uses_context",
@@ -58,6 +64,9 @@ class Plan(Generic[S]):
         upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None,
         lease_ttl: timedelta,
         owner: str | None,
+        completion_record: bool,
+        on_resume: Handler | None,
+        on_interrupted: Handler | None,
         clock: Clock,
     ) -> None:
         self.nodes = nodes
@@ -68,8 +77,13 @@ class Plan(Generic[S]):
         self.upcast = upcast
         self.lease_ttl = lease_ttl
         self.owner = owner
+        self.completion_record = completion_record
+        self.on_resume = on_resume
+        self.on_interrupted = on_interrupted
         self.clock = clock
-        self.uses_context = any(map(_uses_context, nodes.values()))
+        self.uses_context = (on_resume is not None and on_resume.wants_context) or any(
+            map(_uses_context, nodes.values())
+        )
 
 
 def _uses_context(node: Node) -> bool:

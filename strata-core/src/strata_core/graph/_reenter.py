@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from strata_core._validation import check_thread_id
 from strata_core.errors import InvalidInputError
-from strata_core.graph._begin import open_journal, take_over
+from strata_core.graph._begin import is_after_wait, open_journal, take_over
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._end import end_expired
 from strata_core.graph._inputs import check_limits, check_store
@@ -89,6 +89,7 @@ async def reenter(plan: Plan[S], store: CheckpointStore, found: Reentry[S], stop
     journal.carried = read_visit(found.entry.checkpoint.metadata)
     run = Run(plan, thread_id, journal, stop, pairs)
     run.node, run.state = found.node, found.state
+    run.after_wait = is_after_wait(found.entry.checkpoint)
     run.show(found.decision)
 
     async def begin() -> RunResult[S] | None:

@@ -25,7 +25,7 @@ class FailureCode(StrEnum):
         THREAD_EXISTS: Refused: `run` was to begin a new thread, and the thread has a checkpoint.
         NOT_FOUND: Refused: the thread has no checkpoint.
         ALREADY_RESUMED: Refused: somebody else has answered or resumed the thread.
-        RUNNING: Refused: the thread is running; or its process died, and it must be ended.
+        RUNNING: Refused: the thread is running; or its process died, and it must be recovered.
         COMPLETED: Refused: the thread completed.
         ENDED: Refused: the thread was ended.
         LEASE_HELD: Refused: somebody holds a live lease on the thread.
@@ -40,6 +40,9 @@ class FailureCode(StrEnum):
         INVALID_SIGNAL: Refused: an override does not fit the state; the thread still waits.
         REHYDRATION_FAILED: Refused: the saved state no longer fits the state type.
         UNKNOWN_NODE: Refused: the graph has no node where the thread goes on.
+        NOT_RUNNING: Refused: nothing is to be recovered; the thread waits, failed or was cancelled.
+        NOT_RECOVERABLE: Refused: a resume began, and nothing tells how far it came; the thread must be ended.
+        RESUME_CHECK_FAILED: `on_resume` failed, and no node has run; the thread can be resumed once more.
         SUPERSEDED: Another writer went on with the thread; this run stopped and wrote nothing.
     """
 
@@ -65,6 +68,9 @@ class FailureCode(StrEnum):
     INVALID_SIGNAL = "invalid_signal"
     REHYDRATION_FAILED = "rehydration_failed"
     UNKNOWN_NODE = "unknown_node"
+    NOT_RUNNING = "not_running"
+    NOT_RECOVERABLE = "not_recoverable"
+    RESUME_CHECK_FAILED = "resume_check_failed"
     SUPERSEDED = "superseded"
 
 
