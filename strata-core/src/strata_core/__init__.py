@@ -37,10 +37,12 @@ if TYPE_CHECKING:
         CheckpointPolicy,
         CompiledGraph,
         Completed,
+        EventSignal,
         Failed,
         FailureCode,
         HumanSignal,
         Interrupted,
+        LevelSignals,
         NodeContext,
         RetryPolicy,
         RunResult,
@@ -77,8 +79,9 @@ _MODULES: Final = {
         "StoreUnavailableError StrataError UnsupportedError UsageError"
     ),
     "strata_core.graph": (
-        "CancelReason CancellationToken Cancelled CheckpointPolicy CompiledGraph Completed Failed FailureCode "
-        "HumanSignal Interrupted NodeContext RetryPolicy RunResult StateGraph SweepReport strict_converter"
+        "CancelReason CancellationToken Cancelled CheckpointPolicy CompiledGraph Completed EventSignal Failed "
+        "FailureCode HumanSignal Interrupted LevelSignals NodeContext RetryPolicy RunResult StateGraph "
+        "SweepReport strict_converter"
     ),
     "strata_core.opening": "open_store",
     "strata_core.options": "Deltas Offload Setup",
@@ -102,6 +105,7 @@ __all__ = [
     "ConflictError",
     "CorruptCheckpointError",
     "Deltas",
+    "EventSignal",
     "FINISHED",
     "Failed",
     "FailureCode",
@@ -116,6 +120,7 @@ __all__ = [
     "Lease",
     "LeaseHeldError",
     "LeaseLostError",
+    "LevelSignals",
     "LogEntry",
     "LogPage",
     "NodeContext",

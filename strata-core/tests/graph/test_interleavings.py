@@ -12,8 +12,8 @@ from uuid import uuid4
 import attrs
 import pytest
 
-from strata_core.graph import CheckpointPolicy, HumanSignal, StateGraph
-from strata_core.records import Checkpoint, CheckpointStatus
+from strata_core.graph import CheckpointPolicy, HumanSignal, LevelSignals, StateGraph
+from strata_core.records import Checkpoint, CheckpointStatus, Wait, WaitKind
 
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
@@ -92,7 +92,9 @@ def compiled(world: Any, policy: CheckpointPolicy = CheckpointPolicy.EVERY_NODE,
 
 
 def row(thread_id: str, status: CheckpointStatus) -> Checkpoint:
-    return Checkpoint(thread_id, status, {"trace": ["Ask"]}, AT, "Ask", "Pay")
+    """A thread that was answered and died, or one that waits, and has waited for too long."""
+    wait = Wait(WaitKind.PERSON, due_at=AT, on_timeout="Pay") if status is CheckpointStatus.INTERRUPTED else None
+    return Checkpoint(thread_id, status, {"trace": ["Ask"]}, AT, "Ask", "Pay", wait=wait)
 
 
 async def meetings(
@@ -131,6 +133,10 @@ def recover(graph: Any) -> Any:
 
 def resume(graph: Any, who: str) -> Any:
     return lambda store, thread_id: graph.resume(thread_id, HumanSignal.approve(who), store)
+
+
+def wake(graph: Any) -> Any:
+    return lambda store, thread_id: graph.resume(thread_id, LevelSignals.due(), store)
 
 
 def end(graph: Any, who: str) -> Any:
@@ -175,10 +181,7 @@ def test_of_a_recovery_and_an_end_one_wins(world: Any, recovery_is_held: bool) -
                 assert "ops" == meeting.log[-1].metadata["strata.ended_by"]
 
         expected = {("Failed ended", "Cancelled ended"), ("Completed", "Failed completed")}
-        if recovery_is_held:
-            expected |= {("Failed already_resumed", "Cancelled ended"), ("Completed", "Failed lease_held")}
-        else:
-            expected |= {("Completed", "Failed already_resumed")}
+        expected.add(("Completed", "Failed lease_held" if recovery_is_held else "Failed already_resumed"))
         assert expected == outcomes
 
     asyncio.run(main())
@@ -221,13 +224,13 @@ def test_without_rows_between_nodes_an_end_that_comes_later_stands_and_the_run_w
 
                 assert ("ended" == meeting.states[-1]) is ("Cancelled ended" == meeting.codes[1])
 
-        held = [("Failed ended", "Cancelled ended"), ("Failed already_resumed", "Cancelled ended")]
+        lost = ("Failed ended", "Cancelled ended")
         assert {
-            *((False, *pair) for pair in [*held, ("Completed", "Cancelled ended")]),
-            *(
-                (True, *pair)
-                for pair in [*held, ("Cancelled ended", "Cancelled ended"), ("Completed", "Failed completed")]
-            ),
+            (False, *lost),
+            (False, "Completed", "Cancelled ended"),
+            (True, *lost),
+            (True, "Cancelled ended", "Cancelled ended"),
+            (True, "Completed", "Failed completed"),
         } == outcomes
 
     asyncio.run(main())
@@ -245,6 +248,31 @@ def test_of_two_answers_one_wins(world: Any, policy: CheckpointPolicy) -> None:
             assert {["ann", "bob"][winner]} == {row.decision.reviewer for row in meeting.log[1:]}
 
         assert {"Failed already_resumed"} == losers
+
+    asyncio.run(main())
+
+
+@BOTH
+@pytest.mark.parametrize("answer_is_held", [True, False])
+def test_of_an_answer_and_a_wake_one_wins(world: Any, policy: CheckpointPolicy, answer_is_held: bool) -> None:
+    async def main() -> None:
+        graph = compiled(world, policy)
+        calls = [resume(graph, "jdoe"), wake(graph)]
+        winners = set()
+        async for meeting in meetings(world, INTERRUPTED, *(calls if answer_is_held else reversed(calls))):
+            answered, woken = meeting.codes if answer_is_held else reversed(meeting.codes)
+            winners.add("answer" if answered == "Completed" else "wake")
+
+            assert 1 == [answered, woken].count("Completed")
+            assert {"jdoe" if answered == "Completed" else None} == {
+                row.decision and row.decision.reviewer for row in meeting.log[1:]
+            }
+            if policy is CheckpointPolicy.EVERY_NODE:
+                assert ["interrupted", "running", "running", "completed"] == meeting.states
+            else:
+                assert ["interrupted", "resumed"] == meeting.states
+
+        assert {"answer", "wake"} == winners
 
     asyncio.run(main())
 

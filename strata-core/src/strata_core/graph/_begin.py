@@ -12,7 +12,7 @@ from strata_core.errors import CorruptCheckpointError, InvalidInputError, Schema
 from strata_core.graph._boundaries import BoundariesJournal
 from strata_core.graph._copying import isolate
 from strata_core.graph._every_node import EveryNodeJournal
-from strata_core.graph._journal import Journal, Position, RefusedError, StoreJournal
+from strata_core.graph._journal import Journal, Position, StoreJournal
 from strata_core.graph._keys import AFTER_WAIT, VISIT, pack_visit
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
@@ -68,26 +68,10 @@ async def take_over(plan: Plan[S], journal: Journal[S], store: CheckpointStore, 
     """Write the first row of a resume, which also keeps every other writer out.
 
     Raises:
-        RefusedError: Another writer was first; or, `held`, somebody holds the thread who has not gone on with it.
+        RefusedError: Another writer was first, or, `held`, holds the thread: perhaps one who has gone on with it.
         SupersededError: The thread was taken, and lost before that was known.
         UnsavableStateError: The state has no JSON form.
     """
-    try:
-        await _write_first(plan, journal, store, found)
-    except RefusedError as refused:
-        # A lease is seen before the row that was written with it.
-        raise RefusedError(held=refused.held and await _is_latest(store, found.entry)) from None
-
-
-async def _is_latest(store: CheckpointStore, entry: LogEntry) -> bool:
-    try:
-        latest = await store.load(entry.checkpoint.thread_id)
-    except (CorruptCheckpointError, SchemaVersionError):
-        return False
-    return latest is not None and latest.revision == entry.revision
-
-
-async def _write_first(plan: Plan[S], journal: Journal[S], store: CheckpointStore, found: Reentry[S]) -> None:
     checkpoint, revision = found.entry.checkpoint, found.entry.revision
     if found.node is None and isinstance(journal, StoreJournal) and journal.records_completion:
         await journal.finish(Position(checkpoint.suspended_node, None, found.state), revision)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from strata_core._validation import check_owner, check_thread_id, check_ttl, shown
@@ -11,16 +11,16 @@ from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import GraphValidationError, InvalidInputError
 from strata_core.graph._compiled import CompiledGraph
 from strata_core.graph._context import NodeContext
-from strata_core.graph._drafts import BoundaryDraft, Draft, EdgeDraft, NodeDraft, RouteDraft
+from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft, WaitDraft
 from strata_core.graph._handlers import Handler, HandlerError, inspect_handler
-from strata_core.graph._nodes import Boundary, Node, Router
+from strata_core.graph._nodes import Node, Pause, Router
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._results import Interrupted
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._state import StateCodec, state_class
-from strata_core.records import GraphIdentity
+from strata_core.records import GraphIdentity, WaitKind
 
 __all__ = ["StateGraph"]
 
@@ -111,7 +111,14 @@ class StateGraph(Generic[S]):
         self._draft.routes.append(RouteDraft(source, router, targets))
         return self
 
-    def add_interrupt_boundary(self, node: str, *, on_reject: str | None = None) -> StateGraph[S]:
+    def add_interrupt_boundary(
+        self,
+        node: str,
+        *,
+        on_reject: str | None = None,
+        timeout: timedelta | None = None,
+        on_timeout: str | None = None,
+    ) -> StateGraph[S]:
         """Stop after `node` until a person answers.
 
         **Without `on_reject` a rejection does not stop the thread**: it goes on at the next node, exactly as an
@@ -124,8 +131,49 @@ class StateGraph(Generic[S]):
         Args:
             node: The node whose work the person reviews.
             on_reject: The node at which a rejection goes on; None for the one at which an approval does.
+            timeout: How long the person has, counted from the stop; None for ever.  Then the thread is due, and the
+                next `wake_due` times it out; until it does, the person may still answer.
+            on_timeout: The node at which it goes on then, without a decision; None to end the thread, with the reason
+                `TIMED_OUT`.
         """
-        self._draft.boundaries.append(BoundaryDraft(node, on_reject))
+        self._draft.waits.append(WaitDraft(WaitKind.PERSON, node, timeout, on_timeout, on_reject))
+        return self
+
+    def add_wait_for_event(
+        self, node: str, event_type: str, *, timeout: timedelta | None = None, on_timeout: str | None = None
+    ) -> StateGraph[S]:
+        """Stop after `node` until an event of that type is signalled (`CompiledGraph.signal`).
+
+        The next node is worked out when the run stops, as at a boundary.  A signal that comes earlier is refused: let
+        `node` ask for the event, or look whether it has happened already.
+
+        Args:
+            node: The node after which the thread waits.
+            event_type: Which event, under the rules of a thread ID.  Compared exactly.
+            timeout: How long to wait, counted from the stop; None for ever.  Then the thread is due, and the next
+                `wake_due` times it out; until it does, the event is still taken.
+            on_timeout: The node at which it goes on then; None to end the thread, with the reason `TIMED_OUT`.
+        """
+        self._draft.waits.append(WaitDraft(WaitKind.EVENT, node, timeout, on_timeout, event_type=event_type))
+        return self
+
+    def add_timer(
+        self,
+        node: str,
+        delay: timedelta
+        | Callable[[S], timedelta | datetime | Awaitable[timedelta | datetime]]
+        | Callable[[S, NodeContext[S]], timedelta | datetime | Awaitable[timedelta | datetime]],
+    ) -> StateGraph[S]:
+        """Stop after `node` until a time has come, and the next `wake_due` goes on with the thread.
+
+        Args:
+            node: The node after which the thread waits.
+            delay: How long, counted from the stop; or a function of the state that `node` has returned, as a router
+                is one, that tells how long, or until when as an aware datetime.  A time that has passed is due at
+                once.  Asking it is part of the node's step: when it fails, or gives anything else or a negative
+                delay, the node has not committed, and the thread fails with `TIMER_FAILED`.
+        """
+        self._draft.waits.append(WaitDraft(WaitKind.TIMER, node, delay))
         return self
 
     def set_entry(self, name: str) -> StateGraph[S]:
@@ -256,7 +304,8 @@ def _link(draft: Draft) -> tuple[Node, dict[str, Node]]:
     for route in draft.routes:
         targets = {name: nodes[name] for name in route.targets}
         nodes[route.source].router = Router(inspect_handler(route.router), targets)
-    for boundary in draft.boundaries:
-        on_reject = None if boundary.on_reject is None else nodes[boundary.on_reject]
-        nodes[boundary.node].boundary = Boundary(on_reject)
+    for wait in draft.waits:
+        delay = inspect_handler(wait.delay) if callable(wait.delay) else wait.delay
+        on_reject = None if wait.on_reject is None else nodes[wait.on_reject]
+        nodes[wait.node].pause = Pause(wait.kind, wait.event_type, delay, wait.on_timeout, on_reject)
     return nodes[draft.entries[0] if draft.entries else draft.nodes[0].name], nodes

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, StoreUnavailableError
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
-from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision
+from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision, Wait
 
 __all__ = [
     "Journal",
@@ -73,14 +73,21 @@ class RefusedError(Exception):
 
 
 class Position(Generic[S]):
-    """Where a thread stands: where it stopped or last committed, where it goes on, and its state there."""
+    """Where a thread stands: where it stopped or last committed, where it goes on, its state, and what it waits for."""
 
-    __slots__ = ("next", "state", "suspended")
+    __slots__ = ("next", "state", "suspended", "wait")
 
-    def __init__(self, suspended: str | None, next: str | None, state: S) -> None:  # noqa: A002  # as in the record
+    def __init__(
+        self,
+        suspended: str | None,
+        next: str | None,  # noqa: A002  # as in the record
+        state: S,
+        wait: Wait | None = None,
+    ) -> None:
         self.suspended = suspended
         self.next = next
         self.state = state
+        self.wait = wait
 
 
 class Journal(Generic[S]):
@@ -182,7 +189,7 @@ class StoreJournal(Journal[S]):
             {**metadata, **extra} if extra else metadata,
             None,
             self.decision,
-            None,
+            at.wait,
             plan.identity,
         )
 

@@ -34,7 +34,7 @@ class Plan(Generic[S]):
         on_resume: Called before the first node after a wait; None for nothing.
         on_interrupted: Told when a thread waits; None for nobody.
         clock: Tells the time and waits.
-        uses_context: Whether any handler or router is given a context.
+        uses_context: Whether any handler, router or timer is given a context.
     """
 
     __slots__ = (
@@ -82,6 +82,14 @@ class Plan(Generic[S]):
         self.on_interrupted = on_interrupted
         self.clock = clock
         self.uses_context = (on_resume is not None and on_resume.wants_context) or any(
-            node.handler.wants_context or (node.router is not None and node.router.handler.wants_context)
-            for node in nodes.values()
+            map(_uses_context, nodes.values())
         )
+
+
+def _uses_context(node: Node) -> bool:
+    delay = None if node.pause is None else node.pause.delay
+    return (
+        node.handler.wants_context
+        or (node.router is not None and node.router.handler.wants_context)
+        or (isinstance(delay, Handler) and delay.wants_context)
+    )

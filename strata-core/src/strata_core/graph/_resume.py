@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
 
 from strata_core.codec import check_json, copy_json
 from strata_core.errors import InvalidInputError
+from strata_core.graph._answering import refuse_answer
 from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
 from strata_core.graph._refusals import refuse, refuse_foreign, refuse_missing, refuse_unknown
 from strata_core.graph._rehydrate import UNFIT, rehydrate
 from strata_core.graph._results import Failed, FailureCode
-from strata_core.graph._signals import HumanSignal
-from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, LogEntry, ThreadState, WaitKind
+from strata_core.graph._signals import Answer, DueSignal, EventSignal, HumanSignal
+from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, LogEntry, Wait, WaitKind
 
-__all__ = ["Reentry", "plan_reentry"]
+__all__ = ["Expiry", "Reentry", "plan_reentry"]
 
 S = TypeVar("S")
-
-_IF_DEAD: Final = "if its process died, graph.recover() finishes it"
-_IF_LOST: Final = "if its process died, end it with graph.end() and run it anew under another ID"
-_FINAL: Final = {
-    ThreadState.RUNNING: (FailureCode.RUNNING, f"is running; {_IF_DEAD}"),
-    ThreadState.COMPLETED: (FailureCode.COMPLETED, "has completed"),
-}
 
 
 class Reentry(Generic[S]):
@@ -31,7 +26,7 @@ class Reentry(Generic[S]):
 
     Attributes:
         entry: The checkpoint it goes on from.
-        node: Where it goes on; None when the boundary was on an end of the graph.
+        node: Where it goes on; None when it waited at an end of the graph.
         state: The state, with the signal's overrides.
         decision: The decision in effect from now on.
     """
@@ -45,86 +40,113 @@ class Reentry(Generic[S]):
         self.decision = decision
 
 
+class Expiry:
+    """A thread goes on nowhere: its wait has timed out, and no route was given for that.
+
+    Attributes:
+        entry: The checkpoint at which it ends.
+    """
+
+    __slots__ = ("entry",)
+
+    def __init__(self, entry: LogEntry) -> None:
+        self.entry = entry
+
+
 def plan_reentry(
-    plan: Plan[S], thread_id: str, entry: LogEntry | None, signal: HumanSignal | None
-) -> Reentry[S] | Failed:
-    """Find out how a thread goes on, or why it does not; writes nothing."""
+    plan: Plan[S],
+    thread_id: str,
+    entry: LogEntry | None,
+    answer: Answer,
+    outer: Mapping[tuple[str, ...], Mapping[str, Any]],
+) -> Reentry[S] | Expiry | Failed:
+    """Find out how a thread goes on, or why it does not; writes nothing.
+
+    What it waits for, until when and where it goes on then is told by its checkpoint, whatever the graph says by now.
+    """
     if entry is None:
         return refuse_missing(plan, thread_id)
     checkpoint = entry.checkpoint
-    refusal = refuse_foreign(plan, checkpoint) or _refuse_state(checkpoint, signal)
+    refusal = (
+        refuse_foreign(plan, checkpoint)
+        or refuse_answer(checkpoint, answer, plan.clock.now())
+        or _refuse_levels(checkpoint, outer)
+    )
     if refusal is not None:
         return refusal
-    answered = checkpoint.status is CheckpointStatus.INTERRUPTED
-    node = _target(plan, checkpoint, signal if answered else None)
+    wait = _timed_out(checkpoint, answer)
+    if wait is not None and wait.on_timeout is None:
+        return _refuse_stranger(plan, checkpoint) or Expiry(entry)
+    node = _target(plan, checkpoint, answer)
     if isinstance(node, Failed):
         return node
-    overrides = _overrides(thread_id, signal)
+    overrides = _overrides(thread_id, answer)
     if isinstance(overrides, Failed):
         return overrides
     state = rehydrate(plan, checkpoint, overrides)
     if isinstance(state, Failed):
         return state
     decision = checkpoint.decision
-    if answered and signal is not None:
+    if isinstance(answer, HumanSignal) and checkpoint.status is CheckpointStatus.INTERRUPTED:
         decision = HumanDecision(
             boundary=checkpoint.suspended_node or "",
-            is_approved=signal.is_approved,
-            reviewer=signal.reviewer_token,
+            is_approved=answer.is_approved,
+            reviewer=answer.reviewer_token,
             decided_at=plan.clock.now(),
             overrides=overrides,
         )
     return Reentry(entry, node, state[0], decision)
 
 
-def _refuse_state(checkpoint: Checkpoint, signal: HumanSignal | None) -> Failed | None:
-    thread_id, state = checkpoint.thread_id, checkpoint.state
-    if state is ThreadState.ENDED:
-        return refuse(thread_id, FailureCode.ENDED, "was ended")
-    if state is ThreadState.RESUMED:
-        return refuse(thread_id, FailureCode.ALREADY_RESUMED, f"was resumed already; {_IF_LOST}")
-    if state in _FINAL:
-        if signal is not None and checkpoint.decision is not None:
-            since = f"is running; {_IF_DEAD}" if state is ThreadState.RUNNING else "has completed"
-            return refuse(thread_id, FailureCode.ALREADY_RESUMED, f"was answered already and {since}")
-        code, text = _FINAL[state]
-        return refuse(thread_id, code, text)
-    if state is ThreadState.INTERRUPTED:
-        if checkpoint.wait is not None and checkpoint.wait.kind is not WaitKind.PERSON:
-            return refuse(thread_id, FailureCode.WRONG_WAIT, f"waits for {_KINDS[checkpoint.wait.kind]}, not a person")
-        if signal is None:
-            return refuse(thread_id, FailureCode.SIGNAL_REQUIRED, "waits for a person; resume it with a HumanSignal")
+def _refuse_stranger(plan: Plan[S], checkpoint: Checkpoint) -> Failed | None:
+    """Refuse to end a thread that may be another graph's: no ID tells, and it waits at a node that is not here."""
+    if (plan.identity is not None and checkpoint.graph is not None) or checkpoint.suspended_node in plan.nodes:
+        return None
+    text = (
+        f"has timed out at node {checkpoint.suspended_node!r}, which this graph does not have; give graphs identities"
+    )
+    return refuse(checkpoint.thread_id, FailureCode.UNKNOWN_NODE, text)
+
+
+def _refuse_levels(checkpoint: Checkpoint, outer: Mapping[tuple[str, ...], Mapping[str, Any]]) -> Failed | None:
+    for path in outer:
+        text = f"has no level {path!r} around where it stands; what it stands in itself is overridden by the signal"
+        return refuse(checkpoint.thread_id, FailureCode.UNKNOWN_LEVEL, text)
     return None
 
 
-_KINDS = {WaitKind.EVENT: "an event", WaitKind.TIMER: "a timer"}
+def _timed_out(checkpoint: Checkpoint, answer: Answer) -> Wait | None:
+    """Return the wait that a due thread has waited for in vain; None when a timer has come to its end."""
+    wait = checkpoint.wait
+    return wait if isinstance(answer, DueSignal) and wait is not None and wait.kind is not WaitKind.TIMER else None
 
 
-def _target(plan: Plan[S], checkpoint: Checkpoint, answer: HumanSignal | None) -> Node | Failed | None:
+def _target(plan: Plan[S], checkpoint: Checkpoint, answer: Answer) -> Node | Failed | None:
     if checkpoint.nested is not None:
         return refuse_unknown(checkpoint)
-    stopped = plan.nodes.get(checkpoint.suspended_node or "")
-    if answer is not None and not answer.is_approved and stopped is not None and stopped.boundary is not None:
-        on_reject = stopped.boundary.on_reject
-        if on_reject is not None:
-            return on_reject
-    name = checkpoint.next_node
-    if name is None and answer is not None:
+    waited = checkpoint.status is CheckpointStatus.INTERRUPTED
+    wait = _timed_out(checkpoint, answer)
+    if wait is not None:
+        return plan.nodes.get(wait.on_timeout or "") or refuse_unknown(checkpoint, wait.on_timeout)
+    if waited and isinstance(answer, HumanSignal) and not answer.is_approved:
+        stopped = plan.nodes.get(checkpoint.suspended_node or "")
+        if stopped is not None and stopped.pause is not None and stopped.pause.on_reject is not None:
+            return stopped.pause.on_reject
+    if waited and checkpoint.next_node is None:
         return None
-    node = plan.nodes.get(name or "")
-    if node is None:
-        return refuse_unknown(checkpoint)
-    return node
+    return plan.nodes.get(checkpoint.next_node or "") or refuse_unknown(checkpoint)
 
 
-def _overrides(thread_id: str, signal: HumanSignal | None) -> dict[str, Any] | Failed:
-    if signal is None:
+def _overrides(thread_id: str, answer: Answer) -> dict[str, Any] | Failed:
+    if not isinstance(answer, HumanSignal | EventSignal):
         return {}
-    twice = sorted(signal.overrides.keys() & signal.field_overrides.keys())
-    if twice:
-        detail = f"{twice[0]}: stands in overrides and in field_overrides"
-        return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, detail)
-    overrides = {**signal.overrides, **signal.field_overrides}
+    overrides = dict(answer.overrides)
+    if isinstance(answer, HumanSignal):
+        twice = sorted(answer.overrides.keys() & answer.field_overrides.keys())
+        if twice:
+            detail = f"{twice[0]}: stands in overrides and in field_overrides"
+            return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, detail)
+        overrides |= answer.field_overrides
     try:
         check_json(overrides, "overrides")
     except InvalidInputError as error:

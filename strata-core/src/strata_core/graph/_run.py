@@ -23,6 +23,7 @@ from strata_core.graph._refusals import refuse_existing
 from strata_core.graph._results import Cancelled, CancelReason, Completed, Failed, FailureCode, Interrupted, RunResult
 from strata_core.graph._stop import Stop, StoppedError
 from strata_core.graph._texts import describe, fit
+from strata_core.graph._waiting import TimerError, begin_wait
 from strata_core.records import CheckpointStatus, HumanDecision
 
 __all__ = ["Run"]
@@ -111,6 +112,8 @@ class Run(Generic[S]):
             except RoutingError as error:
                 cause = error.__cause__ or error
                 return await self._fail(node, FailureCode.ROUTING_FAILED, str(error), cause)
+            except TimerError as error:
+                return await self._fail(node, FailureCode.TIMER_FAILED, str(error), error.__cause__ or error)
             except UnsavableStateError as error:
                 text = f"the state that node {node.name!r} returned cannot be saved"
                 return await self._fail(node, FailureCode.INVALID_STATE, text, error.cause)
@@ -150,11 +153,12 @@ class Run(Generic[S]):
             state = await visit(self, node)
         target = node.next if node.router is None else await choose_way(self, node, node.router, state)
         journal = self.journal
-        if node.boundary is not None:
-            at = Position(node.name, None if target is None else target.name, state)
+        if node.pause is not None:
+            wait = await begin_wait(self, node, node.pause, state)
+            at = Position(node.name, None if target is None else target.name, state, wait)
             await journal.halt(CheckpointStatus.INTERRUPTED, at)
             _log.info("thread %r waits at %r", self.thread_id, node.name)
-            return Interrupted(self.thread_id, node.name, at.next, state, (node.name,))
+            return Interrupted(self.thread_id, node.name, at.next, state, (node.name,), wait)
         if target is None:
             if journal.records_completion:
                 await journal.halt(CheckpointStatus.COMPLETED, Position(node.name, None, state))
