@@ -105,7 +105,9 @@ def _references(draft: Draft) -> Iterable[GraphProblem]:
         if wait.on_reject is not None:
             yield from dangling(wait.node, wait.on_reject, f"the reject route of boundary {wait.node!r}")
         if wait.on_timeout is not None:
-            yield from dangling(wait.node, wait.on_timeout, f"the timeout route of {NAMES[wait.kind]} at {wait.node!r}")
+            yield from dangling(
+                wait.node, wait.on_timeout, f"the timeout route of {NAMES[wait.kind]} at node {wait.node!r}"
+            )
     for entry in draft.entries:
         yield from dangling(None, entry, "the entry")
 
