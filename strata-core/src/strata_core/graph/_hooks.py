@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from traceback import format_tb
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import attrs
@@ -80,4 +81,9 @@ async def announce(tell: Handler, interrupted: Interrupted[S], stop: Stop) -> No
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and stop.cancelled_from_outside:
             raise
-        _log.exception("thread %r waits, but on_interrupted failed", interrupted.thread_id)
+        # Where it failed, but not what it says, in which there may be something of the state.
+        where = "".join(format_tb(error.__traceback__))
+        _log.error(
+            "thread %r waits, but on_interrupted failed with %s at\n%s",
+            interrupted.thread_id, type(error).__name__, where,
+        )  # fmt: skip

@@ -15,7 +15,7 @@ from strata_core.graph._journal import Position, RefusedError, UnsavableStateErr
 from strata_core.graph._keys import AFTER_WAIT, RECOVERED_BY, VISIT, pack_visit, read_visit, user_metadata
 from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
-from strata_core.graph._refusals import refuse, refuse_foreign, refuse_missing, refuse_unknown
+from strata_core.graph._refusals import refuse, refuse_foreign, refuse_missing, refuse_overtaken, refuse_unknown
 from strata_core.graph._rehydrate import rehydrate
 from strata_core.graph._results import Failed, FailureCode, RunResult
 from strata_core.graph._run import Run
@@ -118,7 +118,7 @@ async def _take_over(
             if error.held:
                 text = "is held by a live lease: it runs, or its process died so recently that its lease is still live"
                 return refuse(thread_id, FailureCode.LEASE_HELD, text)
-            return refuse(thread_id, FailureCode.ALREADY_RESUMED, "was recovered or ended by somebody else meanwhile")
+            return await refuse_overtaken(store, entry, error)
         return None
 
     return await run.guarded(begin())
