@@ -93,15 +93,18 @@ STATES: dict[str, tuple[Checkpoint | None, bool]] = {
     "ended": (seed(status=CheckpointStatus.ENDED, next_node=None), False),
     "of another graph": (seed(graph=GraphIdentity("other", "1")), False),
     "at a node that is gone": (seed(next_node="Gone"), False),
+    "running, of another graph": (attrs.evolve(_RUNNING, graph=GraphIdentity("other", "1")), False),
+    "running, of no graph": (attrs.evolve(_RUNNING, graph=None), False),
+    "running, node is gone": (attrs.evolve(_RUNNING, next_node="Gone"), False),
 }
 
 
 class Nothing:
-    """What a wake comes to that finds no thread."""
+    """What a wake or a recovery of all comes to that finds no thread."""
 
 
-async def wake(graph: Any, store: Any) -> Any:
-    report = await graph.wake_due(store)
+async def only(sweep: Any) -> Any:
+    report = await sweep
     found = [*report.results.values(), *report.refused.values()]
     assert report.is_complete
     assert not report.errors
@@ -119,7 +122,9 @@ CALLS: dict[str, Any] = {
     "signal": lambda graph, store: graph.signal("t", EventSignal("paid"), store),
     "resume with the event": lambda graph, store: graph.resume("t", LevelSignals.event(EventSignal("paid")), store),
     "resume as due": lambda graph, store: graph.resume("t", LevelSignals.due(), store),
-    "wake due": wake,
+    "wake due": lambda graph, store: only(graph.wake_due(store)),
+    "recover": lambda graph, store: graph.recover("t", store),
+    "recover all": lambda graph, store: only(graph.recover_all(store)),
 }
 
 # What a call that goes through adds, under `BOUNDARIES` and `EVERY_NODE`: the outcome and the states of the new rows.
@@ -130,6 +135,7 @@ OUTCOMES = {
     "GO": ("Completed: resumed", "Completed: running completed"),
     "END": ("Cancelled ended: ended", "Cancelled ended: ended"),
     "EXPIRE": ("Cancelled timed_out: ended", "Cancelled timed_out: ended"),
+    "RECOVER": ("Completed: running completed", "Completed: running completed"),
     "-": ("Nothing:", "Nothing:"),
 }
 
@@ -170,6 +176,9 @@ ANSWERS = {
     "ended":                          "RUN  thread_exists ended           ended           ended           ended",
     "of another graph":               "RUN  thread_exists wrong_graph     wrong_graph     wrong_graph     wrong_graph",
     "at a node that is gone":         "RUN  thread_exists unknown_node    GO              signal_required END",
+    "running, of another graph":      "RUN  thread_exists wrong_graph     wrong_graph     wrong_graph     wrong_graph",
+    "running, of no graph":           "RUN  thread_exists running         running         running         END",
+    "running, node is gone":          "RUN  thread_exists running         running         running         END",
 }  # fmt: skip
 
 #                                      signal          with the event  as due          wake
@@ -208,6 +217,50 @@ SIGNALS = {
     "ended":                          "ended           ended           ended           -",
     "of another graph":               "wrong_graph     wrong_graph     wrong_graph     -",
     "at a node that is gone":         "wrong_wait      wrong_wait      never_due       -",
+    "running, of another graph":      "wrong_graph     wrong_graph     wrong_graph     -",
+    "running, of no graph":           "running         running         running         -",
+    "running, node is gone":          "running         running         running         -",
+}  # fmt: skip
+
+#                                      recover         recover all
+RECOVERIES = {
+    "no thread":                      "not_found       -",
+    "interrupted":                    "not_running     -",
+    "interrupted, leased":            "not_running     -",
+    "person, timeout":                "not_running     -",
+    "person, due":                    "not_running     -",
+    "person, due, leased":            "not_running     -",
+    "person, due, no route":          "not_running     -",
+    "person, due, no route, leased":  "not_running     -",
+    "person, due, route is gone":     "not_running     -",
+    "event":                          "not_running     -",
+    "event, leased":                  "not_running     -",
+    "event, timeout":                 "not_running     -",
+    "event, due":                     "not_running     -",
+    "event, due, no route":           "not_running     -",
+    "another event, timeout":         "not_running     -",
+    "timer":                          "not_running     -",
+    "timer, due":                     "not_running     -",
+    "timer, due, leased":             "not_running     -",
+    "timer, due, resumed":            "not_recoverable -",
+    "timer, due, of another graph":   "wrong_graph     -",
+    "timer, due, of no graph":        "not_running     -",
+    "failed":                         "not_running     -",
+    "failed, answered":               "not_running     -",
+    "cancelled":                      "not_running     -",
+    "resumed":                        "not_recoverable -",
+    "running":                        "RECOVER         RECOVER",
+    "running, leased":                "lease_held      -",
+    "running, answered":              "RECOVER         RECOVER",
+    "running, answered, leased":      "lease_held      -",
+    "completed":                      "completed       -",
+    "completed, answered":            "completed       -",
+    "ended":                          "ended           -",
+    "of another graph":               "wrong_graph     -",
+    "at a node that is gone":         "not_running     -",
+    "running, of another graph":      "wrong_graph     -",
+    "running, of no graph":           "RECOVER         -",
+    "running, node is gone":          "unknown_node    unknown_node",
 }  # fmt: skip
 
 
@@ -220,13 +273,13 @@ def expectation(cell: str, policy: CheckpointPolicy) -> str:
 CELLS = [
     pytest.param(state, call, policy, expectation(cell, policy), id=f"{state} - {call} - {policy.value}")
     for state in STATES
-    for call, cell in zip(CALLS, f"{ANSWERS[state]} {SIGNALS[state]}".split(), strict=True)
+    for call, cell in zip(CALLS, f"{ANSWERS[state]} {SIGNALS[state]} {RECOVERIES[state]}".split(), strict=True)
     for policy in CheckpointPolicy
 ]
 
 
 def test_the_table_is_whole() -> None:
-    assert STATES.keys() == ANSWERS.keys() == SIGNALS.keys()
+    assert STATES.keys() == ANSWERS.keys() == SIGNALS.keys() == RECOVERIES.keys()
 
 
 @pytest.mark.parametrize(("state", "call", "policy", "expected"), CELLS)
