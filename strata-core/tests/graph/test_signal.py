@@ -26,7 +26,7 @@ from strata_core.graph import (
     StateGraph,
 )
 from strata_core.memory import MemoryBackend
-from strata_core.records import Wait, WaitKind
+from strata_core.records import ThreadState, Wait, WaitKind
 from strata_core.store import RowStore
 
 new: Any = StateGraph
@@ -428,6 +428,25 @@ class TestRaces:
                 assert Cancelled("t", CancelReason.TIMED_OUT, "Order") == result
                 assert 1 == len(lost)
                 assert 1 == [row[0] for row in await world.rows(store, "t")].count("ended")
+
+        asyncio.run(main())
+
+    def test_a_thread_that_was_purged_meanwhile_is_not_found(self, world: Any, policy: CheckpointPolicy) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                compiled = graph(world, policy)
+
+                async def load(thread_id: str) -> Any:
+                    entry = await store.load(thread_id)
+                    await store.purge(world.clock.now() + DAY, states={ThreadState.INTERRUPTED})
+                    return entry
+
+                await compiled.run("t", Order(), store)
+                refused = await compiled.signal("t", PAID, Replaced(store, load=load))
+
+                assert FailureCode.NOT_FOUND is refused.code
+                assert "thread 't' was purged meanwhile" == refused.message
+                assert None is await store.load("t")
 
         asyncio.run(main())
 
