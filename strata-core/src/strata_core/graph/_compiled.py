@@ -174,8 +174,8 @@ class CompiledGraph(SyncCalls[S]):
         racing signals, and a timeout, exactly one wins.
 
         A signal that is refused is not kept.  One that came too early finds `NOT_FOUND`, `RUNNING` or `WRONG_WAIT`:
-        send it again later.  One that was told twice, such as by a webhook, finds `ALREADY_RESUMED`, `COMPLETED` or `ENDED`,
-        and nothing is left to do.  Where a thread waits for events of one type more than once, use
+        send it again later.  One that was told twice, such as by a webhook, finds `ALREADY_RESUMED`, `COMPLETED` or
+        `ENDED`, and nothing is left to do.  Where a thread waits for events of one type more than once, use
         `CheckpointPolicy.EVERY_NODE`: under `BOUNDARIES` a thread on its way from one wait to the next finds
         `ALREADY_RESUMED` as well, and of two events that come at once, the one that was not taken finds it anyway.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def test_four_processes_wake_each_of_two_hundred_threads_exactly_once(
     ids = {f"{identity}-{n}" for n in range(THREADS)}
 
     async def states(store: Any) -> list[list[str]]:
-        logs = [await store.get_log(thread_id) for thread_id in ids]
+        logs = await asyncio.gather(*(store.get_log(thread_id) for thread_id in ids))
         return [[entry.checkpoint.state.value for entry in log.entries] for log in logs]
 
     assert [] == finish(start("due_jobs.py", "begin", url, policy, identity, notes, THREADS))
