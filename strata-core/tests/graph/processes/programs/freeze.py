@@ -4,6 +4,7 @@ import asyncio
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from process_support import Order, say
 
@@ -31,9 +32,10 @@ async def run(store: CheckpointStore, kind: str) -> None:
         sys.stdin.readline()
         return order
 
+    ways: dict[str, Any] = {"await": wait, "thread": block, "loop": work}
     graph = (
         StateGraph(Order)
-        .add_node("Freeze", {"await": wait, "thread": block, "loop": work}[kind], blocking=kind == "thread")
+        .add_node("Freeze", ways[kind], blocking=kind == "thread")
         .add_node("Last", lambda order: order)
         .add_edge("Freeze", "Last")
         .compile(checkpointing=CheckpointPolicy.EVERY_NODE, lease_ttl=TTL)
