@@ -1,0 +1,243 @@
+"""Transfers that wait for a person, over HTTP.
+
+One request prepares a transfer, which freezes; another one answers it, days later, in whichever process serves it.
+
+    uvicorn --factory service:create_app
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Final, Literal, TypedDict
+
+import attrs
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response, status
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from payments import IDENTITY, Bank, Transfer, transfer_graph
+from pydantic import BaseModel, Field, JsonValue
+from statuses import refusal
+
+from strata_core import (
+    Cancelled,
+    CompiledGraph,
+    Completed,
+    Failed,
+    FailureCode,
+    HumanSignal,
+    Interrupted,
+    InvalidInputError,
+    RunResult,
+    StoreUnavailableError,
+    ThreadQuery,
+    ThreadState,
+    open_store,
+)
+from strata_core.ports import StorePorts
+
+LONGEST: Final = timedelta(seconds=20)
+"""How long a request works on a transfer; then it is `cancelled`, and can be retried."""
+
+
+# What goes in and out
+
+
+class NewTransfer(BaseModel, extra="forbid"):
+    id: str = Field(pattern=r"^[A-Za-z0-9-]{1,64}$", description="The client's own: a request sent twice pays once.")
+    beneficiary: str = Field(min_length=1)
+    amount: Decimal = Field(gt=0, allow_inf_nan=False)
+
+
+class Answer(BaseModel, extra="forbid"):
+    approve: bool = Field(strict=True)
+    overrides: dict[Literal["beneficiary", "amount"], JsonValue] = Field(
+        default={},
+        description="What the reviewer corrects.  Whether a value fits is for the graph's state type to say.",
+    )
+
+
+class TransferView(BaseModel):
+    id: str
+    state: ThreadState
+    beneficiary: str
+    amount: Decimal
+    status: str
+    approved_by: str | None
+
+
+class Listed(BaseModel):
+    id: str
+    state: ThreadState
+    node: str | None
+    updated_at: datetime
+
+
+class Listing(BaseModel):
+    transfers: list[Listed]
+    next_cursor: str | None
+
+
+# The service
+
+
+@attrs.frozen
+class Desk:
+    """What every request works with."""
+
+    graph: CompiledGraph[Transfer]
+    store: StorePorts
+
+
+class LifespanState(TypedDict):
+    desk: Desk
+
+
+def the_desk(request: Request) -> Desk:
+    desk: Desk = request.state.desk
+    return desk
+
+
+def the_reviewer(x_forwarded_user: Annotated[str | None, Header()] = None) -> str:
+    """Who asks, as the proxy in front has authenticated them; put your own login here."""
+    if not x_forwarded_user:
+        raise HTTPException(status.HTTP_401_UNAUTHORIZED, {"code": "unknown_user", "message": "nobody is logged in"})
+    return x_forwarded_user
+
+
+OpenDesk = Annotated[Desk, Depends(the_desk)]
+Reviewer = Annotated[str, Depends(the_reviewer)]
+transfers = APIRouter(prefix="/transfers")
+
+
+@transfers.post("", status_code=status.HTTP_202_ACCEPTED)
+async def submit(new: NewTransfer, desk: OpenDesk, response: Response) -> TransferView:
+    """Prepare a transfer; it waits for an answer."""
+    transfer = Transfer(new.beneficiary, new.amount)
+    result = await desk.graph.run(new.id, transfer, desk.store, if_exists="error", deadline=LONGEST)
+    response.headers["Location"] = f"/transfers/{new.id}"
+    return shown(result, response)
+
+
+@transfers.get("")
+async def listing(
+    desk: OpenDesk,
+    state: Annotated[list[ThreadState], Query()] = [ThreadState.INTERRUPTED],  # noqa: B006  # FastAPI copies it
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: str | None = None,
+) -> Listing:
+    """List what waits, or what stands elsewhere; the latest first."""
+    page = await desk.store.list_threads(ThreadQuery(states=state, graph_id=IDENTITY.id, limit=limit, cursor=cursor))
+    found = [
+        Listed(id=thread.thread_id, state=thread.state, node=thread.suspended_node, updated_at=thread.updated_at)
+        for thread in page.threads
+    ]
+    return Listing(transfers=found, next_cursor=page.next_cursor)
+
+
+@transfers.get("/{transfer_id}")
+async def show(transfer_id: str, desk: OpenDesk) -> TransferView:
+    """Show a transfer, as a reviewer has to see it."""
+    entry = await desk.store.load(transfer_id)
+    if entry is None or entry.checkpoint.graph is None or entry.checkpoint.graph.id != IDENTITY.id:
+        raise refused(Failed(transfer_id, FailureCode.NOT_FOUND, "is not there, or is of another graph"))
+    return view(transfer_id, entry.checkpoint.state, entry.checkpoint.frozen_state)
+
+
+@transfers.post("/{transfer_id}/answer")
+async def answer(
+    transfer_id: str, given: Answer, desk: OpenDesk, reviewer: Reviewer, response: Response
+) -> TransferView:
+    """Answer a transfer that waits.  Of several answers exactly one counts."""
+    entry = await desk.store.load(transfer_id)
+    if entry is not None and entry.checkpoint.state in {ThreadState.FAILED, ThreadState.CANCELLED}:
+        # Any signal would try the step again that stopped, a rejection too: that is for `retry` to ask for.
+        message = "the transfer was answered, and stopped on its way; retry it, or withdraw it"
+        raise HTTPException(status.HTTP_409_CONFLICT, {"code": entry.checkpoint.state, "message": message})
+    signal = HumanSignal(given.approve, reviewer, overrides=dict(given.overrides))
+    return shown(await desk.graph.resume(transfer_id, signal, desk.store, deadline=LONGEST), response)
+
+
+@transfers.post("/{transfer_id}/retry")
+async def retry(transfer_id: str, desk: OpenDesk, _: Reviewer, response: Response) -> TransferView:
+    """Go on with a transfer that failed or was stopped; the answer that it had stays in effect."""
+    return shown(await desk.graph.resume(transfer_id, None, desk.store, deadline=LONGEST), response)
+
+
+@transfers.delete("/{transfer_id}", status_code=status.HTTP_204_NO_CONTENT)
+async def withdraw(transfer_id: str, desk: OpenDesk, reviewer: Reviewer) -> None:
+    """End a transfer that waits or has stopped, for good."""
+    result = await desk.graph.end(transfer_id, desk.store, by=reviewer)
+    if isinstance(result, Failed):
+        raise refused(result)
+
+
+def shown(result: RunResult[Transfer], response: Response) -> TransferView:
+    match result:
+        case Interrupted(thread_id, frozen_state=transfer):
+            response.status_code = status.HTTP_202_ACCEPTED
+            return view(thread_id, ThreadState.INTERRUPTED, attrs.asdict(transfer))
+        case Completed(thread_id, transfer):
+            response.status_code = status.HTTP_200_OK
+            return view(thread_id, ThreadState.COMPLETED, attrs.asdict(transfer))
+        case Failed() | Cancelled():
+            raise refused(result)
+
+
+def view(thread_id: str, state: ThreadState, transfer: Mapping[str, Any]) -> TransferView:
+    return TransferView.model_validate({"id": thread_id, "state": state, **transfer})
+
+
+def refused(result: Failed | Cancelled) -> HTTPException:
+    code, body = refusal(result)
+    return HTTPException(code, body)
+
+
+# What goes wrong before the graph is asked, or with the store
+
+
+async def invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
+    """Name what is wrong, without repeating what was sent."""
+    wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    plain = wrong.encode("ascii", "backslashreplace").decode()  # a field's name may be no text that JSON can carry
+    return problem(status.HTTP_422_UNPROCESSABLE_CONTENT, "invalid_request", plain)
+
+
+async def invalid_input(_: Request, error: InvalidInputError) -> JSONResponse:
+    return problem(status.HTTP_422_UNPROCESSABLE_CONTENT, "invalid_request", str(error))
+
+
+async def store_unavailable(_: Request, __: StoreUnavailableError) -> JSONResponse:
+    """Ask to come again.  A request that had been done after all is then told so, with 409: nothing is paid twice."""
+    message = "the store does not answer; try again in a moment"
+    return problem(status.HTTP_503_SERVICE_UNAVAILABLE, "store_unavailable", message)
+
+
+def problem(code: int, name: str, message: str) -> JSONResponse:
+    return JSONResponse({"detail": {"code": name, "message": message}}, code)
+
+
+def create_app(storage: str | os.PathLike[str] | None = None, bank: Bank | None = None) -> FastAPI:
+    """Return the service.
+
+    Args:
+        storage: Path or URL of the store; by default what `STRATA_STORAGE` names, else `transfers.db`.
+        bank: Who sends the money.
+    """
+    url = storage or os.environ.get("STRATA_STORAGE", "transfers.db")
+    graph = transfer_graph(bank or Bank())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[LifespanState]:
+        async with open_store(url) as store:
+            yield {"desk": Desk(graph, store)}
+
+    app = FastAPI(title="Approvals", lifespan=lifespan)
+    app.include_router(transfers)
+    app.add_exception_handler(RequestValidationError, invalid_request)  # type: ignore[arg-type]  # one error, not any
+    app.add_exception_handler(InvalidInputError, invalid_input)  # type: ignore[arg-type]
+    app.add_exception_handler(StoreUnavailableError, store_unavailable)  # type: ignore[arg-type]
+    return app
