@@ -35,7 +35,7 @@ class Stop:
     """
 
     __slots__ = ("_call_off", "_cancelled_before", "_clock", "_deadline_at", "_inside", "_interrupted", "_loop",
-                 "_task", "_token", "reason", "token")  # fmt: skip
+                 "_only_lost", "_task", "_token", "reason", "token")  # fmt: skip
 
     def __init__(self, clock: Clock, deadline: datetime | timedelta | None, token: CancellationToken | None) -> None:
         task = asyncio.current_task()
@@ -48,6 +48,7 @@ class Stop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadline_at: float | None = None
         self._inside = False
+        self._only_lost = False
         self._interrupted = False
         self._call_off: list[Callable[[], None]] = []
         self.reason: CancelReason | None = None
@@ -89,7 +90,7 @@ class Stop:
     def fire(self, reason: CancelReason) -> None:
         """Stop the run.  Called from the event loop, never from inside the run's own task."""
         self._note(reason)
-        if self._inside and not self._interrupted:
+        if self._inside and not self._interrupted and (reason is CancelReason.LEASE_LOST or not self._only_lost):
             self._interrupted = True
             self._task.cancel()
 
@@ -99,15 +100,19 @@ class Stop:
             self.reason = reason
         self.token.cancel()
 
-    async def guard(self, awaitable: Awaitable[T]) -> T:
+    async def guard(self, awaitable: Awaitable[T], *, only_lost: bool = False) -> T:
         """Await something that a stop interrupts at once.
+
+        Args:
+            awaitable: What to await.
+            only_lost: Interrupt it only when the lease is lost, so that nothing it comes to can count any more.
 
         Raises:
             StoppedError: The run has to stop.
             asyncio.CancelledError: The task was cancelled by somebody else.
         """
         cancelling = self._task.cancelling()
-        self._inside = True
+        self._inside, self._only_lost = True, only_lost
         if self.reason is not None:  # it fired while nothing could be interrupted, such as a thread
             asyncio.get_running_loop().call_soon(self.fire, self.reason)
         try:
