@@ -1,4 +1,4 @@
-"""The graph: prepare a transfer, wait for a person, then send or cancel it.
+"""The graph: prepare a transfer, wait a week for a person, then send or cancel it.
 
 The state says by itself what a good transfer is, so that an override which would make a bad one is refused, and the
 transfer still waits.
@@ -6,6 +6,7 @@ transfer still waits.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -49,12 +50,16 @@ def transfer_graph(bank: Bank) -> CompiledGraph[Transfer]:
         assert ctx.decision is not None  # a reject route is taken by a decision only
         return attrs.evolve(transfer, status=f"cancelled by {ctx.decision.reviewer}")
 
+    def expire(transfer: Transfer) -> Transfer:
+        return attrs.evolve(transfer, status="expired, nobody answered")
+
     return (
         StateGraph(Transfer)
         .add_node("Prepare", prepare)
-        .add_interrupt_boundary("Prepare", on_reject="Cancel")
+        .add_interrupt_boundary("Prepare", on_reject="Cancel", timeout=timedelta(days=7), on_timeout="Expire")
         .add_node("Execute", execute)
         .add_edge("Prepare", "Execute")
         .add_node("Cancel", cancel)
+        .add_node("Expire", expire)
         .compile(identity=IDENTITY, checkpointing=CheckpointPolicy.EVERY_NODE)
     )

@@ -7,9 +7,11 @@ One request prepares a transfer, which freezes; another one answers it, days lat
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, TypedDict
@@ -33,6 +35,7 @@ from strata_core import (
     InvalidInputError,
     RunResult,
     StoreUnavailableError,
+    StrataError,
     ThreadQuery,
     ThreadState,
     open_store,
@@ -41,6 +44,11 @@ from strata_core.ports import StorePorts
 
 LONGEST: Final = timedelta(seconds=20)
 """How long a request works on a transfer; then it is `cancelled`, and can be retried."""
+
+EVERY: Final = timedelta(seconds=10)
+"""How often each process looks for what is left to do."""
+
+log: Final = logging.getLogger("approvals")
 
 
 # What goes in and out
@@ -74,6 +82,7 @@ class Listed(BaseModel):
     state: ThreadState
     node: str | None
     updated_at: datetime
+    due_at: datetime | None
 
 
 class Listing(BaseModel):
@@ -132,7 +141,13 @@ async def listing(
     """List what waits, or what stands elsewhere; the latest first."""
     page = await desk.store.list_threads(ThreadQuery(states=state, graph_id=IDENTITY.id, limit=limit, cursor=cursor))
     found = [
-        Listed(id=thread.thread_id, state=thread.state, node=thread.suspended_node, updated_at=thread.updated_at)
+        Listed(
+            id=thread.thread_id,
+            state=thread.state,
+            node=thread.suspended_node,
+            updated_at=thread.updated_at,
+            due_at=None if thread.wait is None else thread.wait.due_at,
+        )
         for thread in page.threads
     ]
     return Listing(transfers=found, next_cursor=page.next_cursor)
@@ -220,6 +235,23 @@ def problem(code: int, name: str, message: str) -> JSONResponse:
     return JSONResponse({"detail": {"code": name, "message": message}}, code)
 
 
+# The process
+
+
+async def look_after(desk: Desk) -> None:
+    """Finish what was begun by processes that died, and close what nobody answered in time.
+
+    Every process does so: of several exactly one gets each transfer.
+    """
+    while True:
+        try:
+            await desk.graph.recover_all(desk.store)
+            await desk.graph.wake_due(desk.store)
+        except StrataError as error:
+            log.warning("transfers are not looked after now: %s", error)
+        await asyncio.sleep(EVERY.total_seconds())
+
+
 def create_app(storage: str | os.PathLike[str] | None = None, bank: Bank | None = None) -> FastAPI:
     """Return the service.
 
@@ -233,7 +265,14 @@ def create_app(storage: str | os.PathLike[str] | None = None, bank: Bank | None 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[LifespanState]:
         async with open_store(url) as store:
-            yield {"desk": Desk(graph, store)}
+            desk = Desk(graph, store)
+            caretaker = asyncio.create_task(look_after(desk))
+            try:
+                yield {"desk": desk}
+            finally:
+                caretaker.cancel()
+                with suppress(asyncio.CancelledError):
+                    await caretaker
 
     app = FastAPI(title="Approvals", lifespan=lifespan)
     app.include_router(transfers)

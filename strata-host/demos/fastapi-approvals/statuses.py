@@ -17,6 +17,7 @@ __all__ = ["CANCELLED", "FAILED", "refusal"]
 FAILED: Final[Mapping[FailureCode, tuple[HTTPStatus, str]]] = {
     FailureCode.NODE_FAILED: (HTTPStatus.BAD_GATEWAY, "a step of the transfer failed; retry it"),
     FailureCode.ROUTING_FAILED: (HTTPStatus.INTERNAL_SERVER_ERROR, "the transfer cannot go on; we have to mend it"),
+    FailureCode.TIMER_FAILED: (HTTPStatus.INTERNAL_SERVER_ERROR, "the transfer cannot go on; we have to mend it"),
     FailureCode.INVALID_STATE: (HTTPStatus.INTERNAL_SERVER_ERROR, "the transfer cannot be saved; we have to mend it"),
     FailureCode.THREAD_EXISTS: (HTTPStatus.CONFLICT, "there is a transfer with this ID already"),
     FailureCode.NOT_FOUND: (HTTPStatus.NOT_FOUND, "there is no transfer with this ID"),
@@ -27,13 +28,21 @@ FAILED: Final[Mapping[FailureCode, tuple[HTTPStatus, str]]] = {
     FailureCode.LEASE_HELD: (HTTPStatus.CONFLICT, "the transfer is being worked on; try again in a moment"),
     FailureCode.WRONG_GRAPH: (HTTPStatus.NOT_FOUND, "there is no transfer with this ID"),  # but something else
     FailureCode.WRONG_WAIT: (HTTPStatus.CONFLICT, "the transfer does not wait for a person"),
+    FailureCode.WRONG_EVENT: (HTTPStatus.CONFLICT, "the transfer waits for something else"),
+    FailureCode.NOT_DUE: (HTTPStatus.CONFLICT, "the time of the transfer has not come"),
+    FailureCode.NEVER_DUE: (HTTPStatus.CONFLICT, "the transfer waits for as long as it takes"),
+    FailureCode.NOT_WAITING: (HTTPStatus.CONFLICT, "the transfer does not wait; it has stopped on its way"),
     FailureCode.SIGNAL_REQUIRED: (HTTPStatus.CONFLICT, "the transfer waits for an answer; there is nothing to retry"),
+    FailureCode.UNKNOWN_LEVEL: (HTTPStatus.UNPROCESSABLE_ENTITY, "a correction is for what is not there"),
     FailureCode.INVALID_SIGNAL: (
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "a correction does not fit; the transfer still waits",
     ),
     FailureCode.REHYDRATION_FAILED: (HTTPStatus.INTERNAL_SERVER_ERROR, "the transfer cannot be read by this version"),
     FailureCode.UNKNOWN_NODE: (HTTPStatus.INTERNAL_SERVER_ERROR, "the transfer cannot go on with this version"),
+    FailureCode.NOT_RUNNING: (HTTPStatus.CONFLICT, "the transfer does not run"),
+    FailureCode.NOT_RECOVERABLE: (HTTPStatus.CONFLICT, "nobody knows how far the transfer came; withdraw it"),
+    FailureCode.RESUME_CHECK_FAILED: (HTTPStatus.CONFLICT, "what was answered may not hold any more; retry it"),
     FailureCode.SUPERSEDED: (HTTPStatus.CONFLICT, "somebody else went on with the transfer"),
 }
 

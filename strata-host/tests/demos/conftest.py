@@ -53,7 +53,8 @@ class Demo:
         """
         *python, script = self.command()
         if before:
-            run = "import runpy, sys; sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name='__main__')"
+            run = f"import runpy, sys\nsys.argv.pop(0)\nsys.path[0] = {str(self.folder)!r}\n"
+            run += "runpy.run_path(sys.argv[0], run_name='__main__')"
             python += ["-c", f"{before}\n{run}"]
         done = subprocess.run([*python, script, *options], capture_output=True, encoding="utf-8", check=False)
 

@@ -5,14 +5,27 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from starlette.testclient import TestClient
 
-from strata_core import Cancelled, CancelReason, Failed, FailureCode, GraphIdentity, StateGraph, open_store
+from strata_core import (
+    Cancelled,
+    CancelReason,
+    CheckpointStatus,
+    Failed,
+    FailureCode,
+    GraphIdentity,
+    HumanDecision,
+    StateGraph,
+    Wait,
+    WaitKind,
+    open_store,
+)
 
 ANN = {"X-Forwarded-User": "ann@acme.io"}
 SECRET = "hunter2"
@@ -84,6 +97,14 @@ def answer(client, transfer_id="acme", approve=True, headers=ANN, **overrides):
 
 def refusal(response):
     return response.status_code, response.json()["detail"]["code"]
+
+
+def wait_until(holds):
+    for _ in range(1000):
+        if holds():
+            return
+        time.sleep(0.02)
+    pytest.fail("it has not come in 20 seconds")
 
 
 class TestTheDemo:
@@ -298,6 +319,64 @@ def test_one_that_takes_too_long_is_stopped_and_can_be_retried(service, client, 
         assert (409, "cancelled") == refusal(answer(client))
     assert 200 == client.post("/transfers/acme/retry", headers=ANN).status_code
     assert 1 == len(bank.payments)
+
+
+class TestWhatIsLeftToDo:
+    """Each process looks after what others have left; the first time at once."""
+
+    @pytest.fixture
+    def leave(self, payments, file, checkpoint):
+        """Leave a transfer behind, as a process that is gone has left it."""
+
+        def leave(**fields):
+            async def save():
+                async with open_store(file) as store:
+                    await store.save(checkpoint("acme", graph=payments.IDENTITY, frozen_state=transfer, **fields))
+
+            transfer = {"beneficiary": "Acme Corp", "amount": "4200.50", "status": "new", "approved_by": None}
+            asyncio.run(save())
+
+        return leave
+
+    def wait_until_completed(self, client):
+        def state():
+            return client.get("/transfers/acme").json()["state"]
+
+        wait_until(lambda: state() == "completed")
+        return client.get("/transfers/acme").json()["status"]
+
+    def test_what_a_process_that_died_was_sending_is_sent(self, leave, serve, bank):
+        yes = HumanDecision("Prepare", True, "ann@acme.io", datetime.now(UTC))
+        leave(status=CheckpointStatus.RUNNING, suspended_node="Prepare", next_node="Execute", decision=yes)
+        with serve() as client:
+            assert self.wait_until_completed(client).startswith("sent as TX-")
+        assert 1 == len(bank.payments)
+
+    def test_what_nobody_answered_in_time_expires(self, leave, serve, bank):
+        wait = Wait(WaitKind.PERSON, due_at=datetime.now(UTC), on_timeout="Expire")
+        leave(status=CheckpointStatus.INTERRUPTED, suspended_node="Prepare", next_node="Execute", wait=wait)
+        with serve() as client:
+            assert "expired, nobody answered" == self.wait_until_completed(client)
+            assert (409, "completed") == refusal(answer(client))
+        assert {} == bank.payments
+
+    def test_it_is_told_by_the_listing_until_when_an_answer_counts(self, client):
+        submit(client)
+        (waiting,) = client.get("/transfers").json()["transfers"]
+        left = datetime.fromisoformat(waiting["due_at"]) - datetime.fromisoformat(waiting["updated_at"])
+
+        assert timedelta(days=7) == timedelta(seconds=round(left.total_seconds()))
+
+    def test_a_store_that_is_down_for_a_while_does_not_stop_it(self, service, serve, shelf, monkeypatch, caplog):
+        monkeypatch.setattr(service, "EVERY", timedelta(milliseconds=10))
+        with serve(shelf.url) as client:
+            submit(client)
+            shelf.path.write_bytes((whole := shelf.path.read_bytes()) + b"rubbish\n")
+            wait_until(lambda: caplog.records)
+            shelf.path.write_bytes(whole)
+
+            assert 200 == answer(client).status_code
+        assert {"approvals"} == {record.name for record in caplog.records}
 
 
 def test_a_store_that_is_down_is_told_without_its_address_and_may_come_back(serve, shelf):
