@@ -12,29 +12,23 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import Annotated, Any, Final, Literal, TypedDict
+from datetime import timedelta
+from typing import Annotated, Any, Final, TypedDict
 
 import attrs
-from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response, status
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Response, status
 from payments import IDENTITY, Bank, Transfer, transfer_graph
-from pydantic import BaseModel, Field, JsonValue
-from statuses import refusal
+from problems import not_found, problem, refused, tell_problems
+from schemas import Answer, Listed, Listing, NewTransfer, TransferView
 
 from strata_core import (
     Cancelled,
     CompiledGraph,
     Completed,
     Failed,
-    FailureCode,
     HumanSignal,
     Interrupted,
-    InvalidInputError,
     RunResult,
-    StoreUnavailableError,
     StrataError,
     ThreadQuery,
     ThreadState,
@@ -49,48 +43,6 @@ EVERY: Final = timedelta(seconds=10)
 """How often each process looks for what is left to do."""
 
 log: Final = logging.getLogger("approvals")
-
-
-# What goes in and out
-
-
-class NewTransfer(BaseModel, extra="forbid"):
-    id: str = Field(pattern=r"^[A-Za-z0-9-]{1,64}$", description="The client's own: a request sent twice pays once.")
-    beneficiary: str = Field(min_length=1)
-    amount: Decimal = Field(gt=0, allow_inf_nan=False)
-
-
-class Answer(BaseModel, extra="forbid"):
-    approve: bool = Field(strict=True)
-    overrides: dict[Literal["beneficiary", "amount"], JsonValue] = Field(
-        default={},
-        description="What the reviewer corrects.  Whether a value fits is for the graph's state type to say.",
-    )
-
-
-class TransferView(BaseModel):
-    id: str
-    state: ThreadState
-    beneficiary: str
-    amount: Decimal
-    status: str
-    approved_by: str | None
-
-
-class Listed(BaseModel):
-    id: str
-    state: ThreadState
-    node: str | None
-    updated_at: datetime
-    due_at: datetime | None
-
-
-class Listing(BaseModel):
-    transfers: list[Listed]
-    next_cursor: str | None
-
-
-# The service
 
 
 @attrs.frozen
@@ -113,7 +65,7 @@ def the_desk(request: Request) -> Desk:
 def the_reviewer(x_forwarded_user: Annotated[str | None, Header()] = None) -> str:
     """Who asks, as the proxy in front has authenticated them; put your own login here."""
     if not x_forwarded_user:
-        raise HTTPException(status.HTTP_401_UNAUTHORIZED, {"code": "unknown_user", "message": "nobody is logged in"})
+        raise problem(status.HTTP_401_UNAUTHORIZED, "unknown_user", "nobody is logged in")
     return x_forwarded_user
 
 
@@ -158,7 +110,7 @@ async def show(transfer_id: str, desk: OpenDesk) -> TransferView:
     """Show a transfer, as a reviewer has to see it."""
     entry = await desk.store.load(transfer_id)
     if entry is None or entry.checkpoint.graph is None or entry.checkpoint.graph.id != IDENTITY.id:
-        raise refused(Failed(transfer_id, FailureCode.NOT_FOUND, "is not there, or is of another graph"))
+        raise not_found(transfer_id)
     return view(transfer_id, entry.checkpoint.state, entry.checkpoint.frozen_state)
 
 
@@ -170,8 +122,8 @@ async def answer(
     entry = await desk.store.load(transfer_id)
     if entry is not None and entry.checkpoint.state in {ThreadState.FAILED, ThreadState.CANCELLED}:
         # Any signal would try the step again that stopped, a rejection too: that is for `retry` to ask for.
-        message = "the transfer was answered, and stopped on its way; retry it, or withdraw it"
-        raise HTTPException(status.HTTP_409_CONFLICT, {"code": entry.checkpoint.state, "message": message})
+        message = "the transfer has stopped on its way; retry it, or withdraw it"
+        raise problem(status.HTTP_409_CONFLICT, entry.checkpoint.state, message)
     signal = HumanSignal(given.approve, reviewer, overrides=dict(given.overrides))
     return shown(await desk.graph.resume(transfer_id, signal, desk.store, deadline=LONGEST), response)
 
@@ -204,38 +156,6 @@ def shown(result: RunResult[Transfer], response: Response) -> TransferView:
 
 def view(thread_id: str, state: ThreadState, transfer: Mapping[str, Any]) -> TransferView:
     return TransferView.model_validate({"id": thread_id, "state": state, **transfer})
-
-
-def refused(result: Failed | Cancelled) -> HTTPException:
-    code, body = refusal(result)
-    return HTTPException(code, body)
-
-
-# What goes wrong before the graph is asked, or with the store
-
-
-async def invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
-    """Name what is wrong, without repeating what was sent."""
-    wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-    plain = wrong.encode("ascii", "backslashreplace").decode()  # a field's name may be no text that JSON can carry
-    return problem(status.HTTP_422_UNPROCESSABLE_CONTENT, "invalid_request", plain)
-
-
-async def invalid_input(_: Request, error: InvalidInputError) -> JSONResponse:
-    return problem(status.HTTP_422_UNPROCESSABLE_CONTENT, "invalid_request", str(error))
-
-
-async def store_unavailable(_: Request, __: StoreUnavailableError) -> JSONResponse:
-    """Ask to come again.  A request that had been done after all is then told so, with 409: nothing is paid twice."""
-    message = "the store does not answer; try again in a moment"
-    return problem(status.HTTP_503_SERVICE_UNAVAILABLE, "store_unavailable", message)
-
-
-def problem(code: int, name: str, message: str) -> JSONResponse:
-    return JSONResponse({"detail": {"code": name, "message": message}}, code)
-
-
-# The process
 
 
 async def look_after(desk: Desk) -> None:
@@ -276,7 +196,5 @@ def create_app(storage: str | os.PathLike[str] | None = None, bank: Bank | None 
 
     app = FastAPI(title="Approvals", lifespan=lifespan)
     app.include_router(transfers)
-    app.add_exception_handler(RequestValidationError, invalid_request)  # type: ignore[arg-type]  # one error, not any
-    app.add_exception_handler(InvalidInputError, invalid_input)  # type: ignore[arg-type]
-    app.add_exception_handler(StoreUnavailableError, store_unavailable)  # type: ignore[arg-type]
+    tell_problems(app)
     return app

@@ -1,4 +1,4 @@
-"""What a client is told when a call on the graph comes to nothing: an HTTP status and a sentence for every code.
+"""What a client is told when something cannot be done: an HTTP status and a sentence for every code.
 
 The sentences are ours.  `Failed.detail` may hold the text of any error, with a password of the bank's URL in it, and
 goes out for `INVALID_SIGNAL` only, where it names the field that does not fit.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
-from strata_core import Cancelled, CancelReason, Failed, FailureCode
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exception_handlers import http_exception_handler as tell
+from fastapi.exceptions import RequestValidationError
 
-__all__ = ["CANCELLED", "FAILED", "refusal"]
+from strata_core import Cancelled, CancelReason, Failed, FailureCode, InvalidInputError, StoreUnavailableError
+
+__all__ = ["CANCELLED", "FAILED", "not_found", "problem", "refused", "tell_problems"]
 
 FAILED: Final[Mapping[FailureCode, tuple[HTTPStatus, str]]] = {
     FailureCode.NODE_FAILED: (HTTPStatus.BAD_GATEWAY, "a step of the transfer failed; retry it"),
@@ -55,12 +59,41 @@ CANCELLED: Final[Mapping[CancelReason, tuple[HTTPStatus, str]]] = {
 }
 
 
-def refusal(result: Failed | Cancelled) -> tuple[HTTPStatus, dict[str, Any]]:
-    """Return the status and the body for a call that came to nothing."""
+def problem(status: int, code: str, message: str) -> HTTPException:
+    """Return what to raise; every refusal has this shape."""
+    return HTTPException(status, {"code": code, "message": message})
+
+
+def refused(result: Failed | Cancelled) -> HTTPException:
+    """Return what to raise when a call on the graph came to nothing."""
     if isinstance(result, Cancelled):
         status, message = CANCELLED[result.reason]
-        return status, {"code": result.reason, "message": message}
+        return problem(status, result.reason, message)
     status, message = FAILED[result.code]
     if result.code is FailureCode.INVALID_SIGNAL:
         message = f"{message}: {result.detail}"
-    return status, {"code": result.code, "message": message}
+    return problem(status, result.code, message)
+
+
+def not_found(transfer_id: str) -> HTTPException:
+    return refused(Failed(transfer_id, FailureCode.NOT_FOUND, "it is not there, or is of another graph"))
+
+
+def tell_problems(app: FastAPI) -> None:
+    """Give a status to what is wrong before the graph is asked, and to a store that is down."""
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid_request(request: Request, error: RequestValidationError) -> Response:
+        """Name what is wrong, without repeating what was sent."""
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        return await tell(request, problem(422, "invalid_request", wrong))
+
+    @app.exception_handler(InvalidInputError)
+    async def invalid_input(request: Request, error: InvalidInputError) -> Response:
+        return await tell(request, problem(422, "invalid_request", str(error)))
+
+    @app.exception_handler(StoreUnavailableError)
+    async def store_unavailable(request: Request, _: StoreUnavailableError) -> Response:
+        """Ask to come again.  What had been done after all is told so then, with 409: nothing is paid twice."""
+        message = "the store does not answer; try again in a moment"
+        return await tell(request, problem(503, "store_unavailable", message))
