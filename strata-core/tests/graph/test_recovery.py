@@ -437,6 +437,28 @@ class TestFrozenWriters:
 
         asyncio.run(main())
 
+    def test_one_that_thaws_between_two_nodes_does_not_begin_the_next_one(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                shop = Shop(world)
+                shop.hangs = False
+
+                class Freezing:
+                    def __getattr__(self, name: str) -> Any:
+                        return getattr(store, name)
+
+                    async def save_under_lease(self, *args: Any, **options: Any) -> Any:
+                        answer = await store.save_under_lease(*args, **options)
+                        world.clock._passed += TTL  # the time passes, and nothing in this process wakes up
+                        return answer
+
+                result = await shop.graph.run("t", Order(), Freezing())
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Charge") == result
+                assert {"Price": 1} == shop.ran
+
+        asyncio.run(main())
+
     def test_its_lease_is_of_no_use_any_more(self, world: Any) -> None:
         async def main() -> None:
             async with world.pair() as (one, other):

@@ -315,9 +315,7 @@ def test_the_next_node_is_worked_out_before_the_thread_waits(world: Any, policy:
 
 
 @BOTH
-def test_the_node_after_a_timer_is_told_the_same_key_when_it_is_tried_again_later(
-    world: Any, policy: CheckpointPolicy
-) -> None:
+def test_the_node_after_a_timer_keeps_its_key_when_it_is_tried_again(world: Any, policy: CheckpointPolicy) -> None:
     async def main() -> None:
         async with world.open() as store:
             keys = []

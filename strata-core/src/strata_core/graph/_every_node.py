@@ -126,6 +126,8 @@ class EveryNodeJournal(StoreJournal[S]):
             self._plan.clock,
             lambda: self._stop.fire(CancelReason.LEASE_LOST),
         )
+        # A process that was frozen must not begin the next node before the loop has told that the lease is lost.
+        self._stop.is_overdue = self._keeper.is_overdue
 
     def commit(self, at: Position[S]) -> Coroutine[Any, Any, None]:
         return self._append(CheckpointStatus.RUNNING, at, None, Writing.STEP)

@@ -32,10 +32,15 @@ class Stop:
         clock: Measures the deadline.
         deadline: When to stop, as an aware time or counted from now; None for never.
         token: The user's token; None for none.
+
+    Attributes:
+        is_overdue: Tells whether the run's lease has run out, although nobody has noticed yet; None without a lease.
+        reason: Why the run has to stop; None as long as it need not.
+        token: Tells nodes that it has to stop.
     """
 
     __slots__ = ("_call_off", "_cancelled_before", "_clock", "_deadline_at", "_inside", "_interrupted", "_loop",
-                 "_only_lost", "_task", "_token", "reason", "token")  # fmt: skip
+                 "_only_lost", "_task", "_token", "is_overdue", "reason", "token")  # fmt: skip
 
     def __init__(self, clock: Clock, deadline: datetime | timedelta | None, token: CancellationToken | None) -> None:
         task = asyncio.current_task()
@@ -51,6 +56,7 @@ class Stop:
         self._only_lost = False
         self._interrupted = False
         self._call_off: list[Callable[[], None]] = []
+        self.is_overdue: Callable[[], bool] | None = None
         self.reason: CancelReason | None = None
         self.token = CancellationToken()
         if deadline is not None or token is not None:
@@ -85,6 +91,8 @@ class Stop:
                 self._note(CancelReason.CANCELLED)
             elif self._deadline_at is not None and self._clock.monotonic() >= self._deadline_at:
                 self._note(CancelReason.DEADLINE)
+            elif self.is_overdue is not None and self.is_overdue():
+                self._note(CancelReason.LEASE_LOST)
         return self.reason
 
     def fire(self, reason: CancelReason) -> None:

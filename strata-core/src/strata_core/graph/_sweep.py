@@ -67,6 +67,9 @@ async def sweep(
     that carry none.  What happens to one thread never stops the others.  Threads that turn out to be nobody's business
     here (refused, unreadable) do not use up `limit`.
 
+    The threads of a page are taken in random order: processes that sweep at the same moment then seldom reach for the
+    same one.
+
     Args:
         plan: The graph.
         store: Where the threads are.
@@ -164,6 +167,8 @@ class _Sweep(Generic[S]):
 
     async def _list(self) -> None:
         """List one more page, passing over what cannot be read."""
+        from random import shuffle
+
         query = attrs.evolve(self._query, limit=self._page_size, cursor=self._cursor)
         try:
             page = await self._store.list_threads(query)
@@ -181,4 +186,6 @@ class _Sweep(Generic[S]):
         self._page_size = min(2 * self._page_size, _PAGE)
         self._cursor = page.next_cursor
         self._ended = page.next_cursor is None
-        self._found += [thread.thread_id for thread in page.threads if thread.graph is None or not self._without_graph]
+        found = [thread.thread_id for thread in page.threads if thread.graph is None or not self._without_graph]
+        shuffle(found)
+        self._found += found

@@ -1,0 +1,22 @@
+"""Makes `process_support`, which the tests and their programs share, importable; needs a store that processes share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+
+STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
+
+if STORE == "memory://":  # only this process can see it
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """The URL of a fresh storage that other processes can open too."""
+    return STORE.replace("FOLDER", str(tmp_path))
