@@ -26,7 +26,7 @@ from strata_core.graph import (
     StateGraph,
 )
 from strata_core.memory import MemoryBackend
-from strata_core.records import Wait, WaitKind
+from strata_core.records import ThreadState, Wait, WaitKind
 from strata_core.store import RowStore
 
 new: Any = StateGraph
@@ -155,7 +155,7 @@ def test_a_wait_for_an_event_on_an_end_of_the_graph_completes_with_the_overrides
 
 @BOTH
 class TestRefusals:
-    def refused(self, world: Any, policy: CheckpointPolicy, event: EventSignal) -> tuple[Failed, Any]:
+    def refused(self, world: Any, policy: CheckpointPolicy, event: EventSignal) -> Any:
         """Signal an event to a waiting thread, and return the refusal; the thread waits on."""
 
         async def main() -> Any:
@@ -173,7 +173,7 @@ class TestRefusals:
         return asyncio.run(main())
 
     def test_another_type_is_told_which_one_is_waited_for(self, world: Any, policy: CheckpointPolicy) -> None:
-        refused: Any = self.refused(world, policy, EventSignal("payment.Settled"))
+        refused = self.refused(world, policy, EventSignal("payment.Settled"))
 
         assert FailureCode.WRONG_EVENT is refused.code
         assert "thread 't' waits for the event 'payment.settled', not for 'payment.Settled'" == refused.message
@@ -189,7 +189,7 @@ class TestRefusals:
     def test_an_override_that_does_not_fit(
         self, world: Any, policy: CheckpointPolicy, key: str, value: Any, detail: str
     ) -> None:
-        refused: Any = self.refused(world, policy, PAID.with_override(key, value))
+        refused = self.refused(world, policy, PAID.with_override(key, value))
 
         assert FailureCode.INVALID_SIGNAL is refused.code
         assert "still waits" in refused.message
@@ -383,7 +383,7 @@ class TestRaces:
     ) -> None:
         async def main() -> None:
             async with world.open() as store:
-                lost = []
+                lost: list[str] = []
 
                 def losing(name: str) -> Any:
                     async def call(*args: Any, **kwargs: Any) -> Any:
@@ -411,7 +411,7 @@ class TestRaces:
     def test_a_timeout_whose_answer_was_lost_ends_the_thread_once(self, world: Any, policy: CheckpointPolicy) -> None:
         async def main() -> None:
             async with world.open() as store:
-                lost = []
+                lost: list[int] = []
 
                 async def save(*args: Any, **kwargs: Any) -> Any:
                     answer = await store.save_if_latest(*args, **kwargs)
@@ -428,6 +428,25 @@ class TestRaces:
                 assert Cancelled("t", CancelReason.TIMED_OUT, "Order") == result
                 assert 1 == len(lost)
                 assert 1 == [row[0] for row in await world.rows(store, "t")].count("ended")
+
+        asyncio.run(main())
+
+    def test_a_thread_that_was_purged_meanwhile_is_not_found(self, world: Any, policy: CheckpointPolicy) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                compiled = graph(world, policy)
+
+                async def load(thread_id: str) -> Any:
+                    entry = await store.load(thread_id)
+                    await store.purge(world.clock.now() + DAY, states={ThreadState.INTERRUPTED})
+                    return entry
+
+                await compiled.run("t", Order(), store)
+                refused = await compiled.signal("t", PAID, Replaced(store, load=load))
+
+                assert FailureCode.NOT_FOUND is refused.code
+                assert "thread 't' was purged meanwhile" == refused.message
+                assert None is await store.load("t")
 
         asyncio.run(main())
 

@@ -34,6 +34,7 @@ DAY = timedelta(days=1)
 ORDERS = GraphIdentity("orders", "1")
 APPROVE = HumanSignal.approve("jdoe")
 DUE = LevelSignals.due()
+ANY: Any = LevelSignals
 
 
 @attrs.frozen
@@ -595,8 +596,8 @@ class TestLevelSignals:
     @pytest.mark.parametrize(
         ("make", "text"),
         [
-            (lambda: LevelSignals("approve"), "signal: must be a HumanSignal, an EventSignal or None, not str"),
-            (lambda: LevelSignals.event(APPROVE), "signal: must be an EventSignal, not HumanSignal"),
+            (lambda: ANY("approve"), "signal: must be a HumanSignal, an EventSignal or None, not str"),
+            (lambda: ANY.event(APPROVE), "signal: must be an EventSignal, not HumanSignal"),
             (lambda: LevelSignals(None, []), "outer: must be a mapping, not list"),
             (
                 lambda: LevelSignals(None, {"Work": {}}),
@@ -609,7 +610,7 @@ class TestLevelSignals:
             (lambda: LevelSignals(None, {(): 1}), r"outer\[\(\)\]: must be a mapping, not int"),
             (lambda: LevelSignals(None, {("W",): {1: 1}}), r"outer\[\('W',\)\]: keys must be str, not int"),
             (
-                lambda: LevelSignals(None).with_outer("Work", "n", 1),
+                lambda: ANY(None).with_outer("Work", "n", 1),
                 "path: a path is a tuple of names of subgraph nodes",
             ),
         ],

@@ -13,7 +13,7 @@ from strata_core.graph._compiled import CompiledGraph
 from strata_core.graph._context import NodeContext
 from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft, WaitDraft
 from strata_core.graph._handlers import Handler, HandlerError, inspect_handler
-from strata_core.graph._nodes import Node, Pause, Router
+from strata_core.graph._linking import link
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._problems import GraphProblem, ProblemCode
@@ -201,8 +201,8 @@ class StateGraph(Generic[S]):
         """Check the graph and return it ready to run; the builder can be used on.
 
         Args:
-            identity: Stamped on every checkpoint.  `resume` and `end` refuse a thread of another graph ID; `run` does
-                not ask.
+            identity: Stamped on every checkpoint.  A call that goes on with a thread of another graph ID, or ends it,
+                is refused, and calls on many threads take only those of this graph; `run` does not ask.
             checkpointing: When runs write checkpoints; also decides whether finished threads can be purged.
             upcast: Turns the saved JSON state of another version of this graph (its second argument) into one of this
                 version; called before a thread of that version is resumed.
@@ -260,7 +260,7 @@ class StateGraph(Generic[S]):
             ]
         if problems:
             raise GraphValidationError(problems)
-        entry, nodes = _link(self._draft)
+        entry, nodes = link(self._draft)
         plan: Plan[S] = Plan(
             nodes=nodes,
             entry=entry,
@@ -289,23 +289,3 @@ def _check_policy(checkpointing: object) -> None:
     if not isinstance(checkpointing, CheckpointPolicy):
         names = " or ".join(f"CheckpointPolicy.{policy.name}" for policy in CheckpointPolicy)
         raise InvalidInputError("checkpointing", f"must be {names}, not {shown(checkpointing)}")
-
-
-def _link(draft: Draft) -> tuple[Node, dict[str, Node]]:
-    nodes = {
-        node.name: Node(node.name, inspect_handler(node.handler), bool(node.blocking), node.retry)
-        for node in draft.nodes
-    }
-    for node in draft.nodes:
-        if node.fallback is not None:
-            nodes[node.name].fallback = nodes[node.fallback]
-    for edge in draft.edges:
-        nodes[edge.source].next = nodes[edge.target]
-    for route in draft.routes:
-        targets = {name: nodes[name] for name in route.targets}
-        nodes[route.source].router = Router(inspect_handler(route.router), targets)
-    for wait in draft.waits:
-        delay = inspect_handler(wait.delay) if callable(wait.delay) else wait.delay
-        on_reject = None if wait.on_reject is None else nodes[wait.on_reject]
-        nodes[wait.node].pause = Pause(wait.kind, wait.event_type, delay, wait.on_timeout, on_reject)
-    return nodes[draft.entries[0] if draft.entries else draft.nodes[0].name], nodes

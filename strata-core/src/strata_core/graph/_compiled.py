@@ -171,9 +171,13 @@ class CompiledGraph(SyncCalls[S]):
         """Go on with a thread that waits for this event.
 
         The event's overrides are put into the saved state before the next node runs; nothing is decided by it.  Of
-        racing signals, and a timeout, exactly one wins.  An event may be told twice, such as by a webhook:
-        `ALREADY_RESUMED`, `COMPLETED` and `ENDED` mean that there is nothing left to do.  An event may also come before
-        the thread waits for it, and is not kept then: on `NOT_FOUND`, `RUNNING` and `WRONG_WAIT` send it again later.
+        racing signals, and a timeout, exactly one wins.
+
+        A signal that is refused is not kept.  One that came too early finds `NOT_FOUND`, `RUNNING` or `WRONG_WAIT`:
+        send it again later.  One that was told twice, such as by a webhook, finds `ALREADY_RESUMED`, `COMPLETED` or
+        `ENDED`, and nothing is left to do.  Where a thread waits for events of one type more than once, use
+        `CheckpointPolicy.EVERY_NODE`: under `BOUNDARIES` a thread on its way from one wait to the next finds
+        `ALREADY_RESUMED` as well, and of two events that come at once, the one that was not taken finds it anyway.
 
         Args:
             thread_id: The thread.
@@ -204,7 +208,8 @@ class CompiledGraph(SyncCalls[S]):
 
         Only threads that carry the graph's own ID are its threads here, and for a graph without an identity only those
         that carry none.  What happens to one thread, whose node fails or which cannot be read, never stops the others.
-        A thread that was not woken stays due.  Each is woken as `resume` would, without deadline and token.
+        A thread that was not woken stays due.  Each runs to its next stop, as `resume` would run it, without deadline
+        and token; the call returns when all have come to theirs.
 
         Args:
             store: Where the threads are; it must be able to list them.

@@ -79,16 +79,17 @@ def refuse_held(thread_id: str) -> Failed:
 async def refuse_overtaken(store: CheckpointStore, entry: LogEntry, refused: RefusedError) -> Failed:
     """Tell who was faster than a call that was to go on from `entry`."""
     thread_id = entry.checkpoint.thread_id
+    overtaken = Failed(thread_id, FailureCode.ALREADY_RESUMED, f"somebody else has gone on with thread '{thread_id}'")
     try:
         latest = await store.load(thread_id)
     except (CorruptCheckpointError, SchemaVersionError):
-        latest = None
+        return overtaken
+    if latest is None:
+        return refuse(thread_id, FailureCode.NOT_FOUND, "was purged meanwhile")
     # A lease is seen before the row that was written with it.
-    if refused.held and latest is not None and latest.revision == entry.revision:
+    if refused.held and latest.revision == entry.revision:
         return refuse_held(thread_id)
-    if latest is not None and latest.checkpoint.status is CheckpointStatus.ENDED:
-        return refuse_ended(latest.checkpoint)
-    return Failed(thread_id, FailureCode.ALREADY_RESUMED, f"somebody else has gone on with thread '{thread_id}'")
+    return refuse_ended(latest.checkpoint) if latest.checkpoint.status is CheckpointStatus.ENDED else overtaken
 
 
 def refuse_existing(thread_id: str, node: str | None = None) -> Failed:
