@@ -27,7 +27,7 @@ from strata_core import (
 )
 
 LEASE = timedelta(seconds=2)
-"""How long a dead process keeps its thread.  The default is 30 seconds; it is short here so that nobody has to wait."""
+"""How long the process that will be killed keeps its thread; 30 seconds by default, and short so that nobody waits."""
 
 
 @attrs.frozen
@@ -50,7 +50,9 @@ class World:
         return [(call["what"], call["key"]) for call in map(json.loads, self.path.read_text().splitlines())]
 
 
-def order_graph(graph_id: str, world: World, *, stuck: bool = False) -> CompiledGraph[Order]:
+def order_graph(
+    graph_id: str, world: World, *, stuck: bool = False, lease_ttl: timedelta = timedelta(seconds=30)
+) -> CompiledGraph[Order]:
     def reserve(order: Order, ctx: NodeContext[Order]) -> Order:
         world.call("reserve", ctx.idempotency_key)
         return attrs.evolve(order, done=(*order.done, "reserved"))
@@ -73,12 +75,12 @@ def order_graph(graph_id: str, world: World, *, stuck: bool = False) -> Compiled
         .add_node("Charge", charge)
         .add_edge("Charge", "Ship")
         .add_node("Ship", ship)
-        .compile(identity=GraphIdentity(graph_id, "1"), checkpointing=CheckpointPolicy.EVERY_NODE, lease_ttl=LEASE)
+        .compile(identity=GraphIdentity(graph_id, "1"), checkpointing=CheckpointPolicy.EVERY_NODE, lease_ttl=lease_ttl)
     )
 
 
 async def start(args: argparse.Namespace) -> int:
-    graph = order_graph(args.graph, World(args.world), stuck=True)
+    graph = order_graph(args.graph, World(args.world), stuck=True, lease_ttl=LEASE)
     async with open_store(args.storage) as store:
         return told(await graph.run(args.id, Order("desk"), store, if_exists="error"))
 
