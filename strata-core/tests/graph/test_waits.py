@@ -24,7 +24,15 @@ from strata_core.graph import (
     RetryPolicy,
     StateGraph,
 )
-from strata_core.records import GraphIdentity, ThreadQuery, ThreadState, Wait, WaitKind
+from strata_core.records import (
+    Checkpoint,
+    CheckpointStatus,
+    GraphIdentity,
+    ThreadQuery,
+    ThreadState,
+    Wait,
+    WaitKind,
+)
 
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
@@ -426,15 +434,15 @@ class TestTheStoredWaitRules:
             "keep a node of that name for the threads that wait, or end the thread with graph.end()"
         ) == result.message
 
-    @pytest.mark.parametrize("identity", [ORDERS, None])
+    @pytest.mark.parametrize(("its", "ours"), [(ORDERS, ORDERS), (None, ORDERS), (ORDERS, None), (None, None)])
     def test_only_a_graph_that_an_id_ties_to_a_thread_ends_one_that_waits_at_a_node_it_has_lost(
-        self, world: Any, policy: CheckpointPolicy, identity: GraphIdentity | None
+        self, world: Any, policy: CheckpointPolicy, its: GraphIdentity | None, ours: GraphIdentity | None
     ) -> None:
-        first = graph(world, policy, wait=without_route, identity=identity)
-        then = new(Order).add_node("X", step("X")).compile(checkpointing=policy, clock=world.clock, identity=identity)
+        first = graph(world, policy, wait=without_route, identity=its)
+        then = new(Order).add_node("X", step("X")).compile(checkpointing=policy, clock=world.clock, identity=ours)
         result, rows = self.wait_then(world, policy, first, then, passed=DAY)
 
-        if identity is None:
+        if its is None or ours is None:
             assert (FailureCode.UNKNOWN_NODE, 0) == (result.code, rows)
             assert "has timed out at node 'A', which this graph does not have" in result.message
         else:
@@ -578,6 +586,21 @@ class TestWhereverItStands:
                 assert Completed("t", Order(1, "A")) == await compiled.resume("t", None, store)
 
         asyncio.run(main())
+
+
+@BOTH
+def test_a_failed_thread_that_goes_on_nowhere_has_not_completed(world: Any, policy: CheckpointPolicy) -> None:
+    """Only a wait can stand at an end of the graph."""
+
+    async def main() -> None:
+        async with world.open() as store:
+            row = Checkpoint("t", CheckpointStatus.FAILED, {"total": 0, "path": "", "by": None}, world.clock.now(), "B")
+            await store.save(row)
+
+            for answer in (None, APPROVE):
+                assert FailureCode.UNKNOWN_NODE is (await graph(world, policy).resume("t", answer, store)).code
+
+    asyncio.run(main())
 
 
 class TestLevelSignals:
