@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
@@ -16,6 +17,8 @@ from strata_core import open_store
 from strata_core.memory import MemoryBackend
 from strata_core.store import RowStore
 from strata_core.testing import FakeClock
+
+sys.path.append(str(Path(__file__).parent / "support"))  # what tests and the programs they start share
 
 STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
 """The URL of the store that the engine is tested on; FOLDER stands for a fresh folder.  Each backend's own environment

@@ -1,14 +1,11 @@
-"""Makes `process_support`, which the tests and their programs share, importable; needs a store that processes share."""
+"""The store of tests with several processes."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
 
 STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
 

@@ -32,6 +32,7 @@ from strata_core import (
 logging.getLogger("strata_core.graph").setLevel(logging.ERROR)  # that a lease is lost is what these tests are about
 
 HERE = Path(__file__).parent
+PROGRAMS = HERE.parent / "processes" / "programs"
 PATIENCE = 60.0
 """How many seconds anything here may take at most."""
 
@@ -68,7 +69,7 @@ def shop(lease_ttl: timedelta) -> CompiledGraph[Order]:
 
 def start(program: str, *arguments: object) -> subprocess.Popen[str]:
     """Start one of the programs; warnings are errors in it."""
-    command = [sys.executable, "-W", "error", str(HERE / "programs" / program), *map(str, arguments)]
+    command = [sys.executable, "-W", "error", str(PROGRAMS / program), *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": str(HERE)}
     return subprocess.Popen(
         command,

@@ -34,7 +34,7 @@ from strata_core.records import Checkpoint, ThreadState
 from strata_core.testing import FakeClock
 
 SOAK = os.environ.get("STRATA_SOAK") == "1"
-EXAMPLES = int(os.environ.get("EX", "60"))
+EXAMPLES = 2000 if SOAK else int(os.environ.get("EX", "40"))
 STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
 pytestmark = [
     pytest.mark.soak,
@@ -91,8 +91,8 @@ async def undisturbed(shape: tuple[Step, ...], policy: CheckpointPolicy) -> list
     async with open_store("memory://", clock=clock) as store:
         result: Any = None
         while not isinstance(result, Completed):
-            latest = await store.load("t")
-            result = await next_act(graph, latest and latest.checkpoint, clock)(store)
+            entry = await store.load("t")
+            result = await next_act(graph, None if entry is None else entry.checkpoint, clock)(store)
         log = await store.get_log("t", limit=1000)
     return [row_of(entry.checkpoint) for entry in log.entries]
 
@@ -101,8 +101,8 @@ class Machine(RuleBasedStateMachine):
     """The thread, those who look after it one after the other, and those who froze while they did."""
 
     policy = CheckpointPolicy.EVERY_NODE
-    call_harm = CALL_HARM
-    node_harm = NODE_HARM
+    call_harm: tuple[str, ...] = CALL_HARM
+    node_harm: tuple[str, ...] = NODE_HARM
 
     def __init__(self) -> None:
         super().__init__()
