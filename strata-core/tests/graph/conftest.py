@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from strata_core import open_store
-from strata_core.memory import MemoryBackend
 from strata_core.store import RowStore
-from strata_core.testing import FakeClock
 
-STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
-"""The URL of the store that the engine is tested on; FOLDER stands for a fresh folder.  Each backend's own environment
-runs these tests once more, on itself."""
+sys.path.append(str(Path(__file__).parent / "world"))
 
+from storages import SERVERS, STORES, Storage, fresh_storage
 
-def opener(clock: FakeClock, folder: Path) -> Callable[[], AbstractAsyncContextManager[Any]]:
-    """Return a function that opens one more store on the same storage."""
-    if STORE == "memory://":
-        backend = MemoryBackend(clock)
-        return lambda: RowStore(backend)
-    return lambda: open_store(STORE.replace("FOLDER", str(folder)), clock=clock)
+if SERVERS & set(STORES):
+    from strata_conformance.servers.fixtures import (  # noqa: F401  # fixtures are known by their names
+        postgres_server,
+        redis_server,
+        valkey_server,
+    )
 
 
 class World:
     """One storage, its clock, and as many stores on it as a test wants."""
 
-    def __init__(self, clock: FakeClock, opener: Callable[[], AbstractAsyncContextManager[RowStore]]) -> None:
-        self.clock = clock
-        self._opener = opener
-
-    def open(self) -> AbstractAsyncContextManager[RowStore]:
-        return self._opener()
+    def __init__(self, storage: Storage) -> None:
+        self.clock = storage.clock
+        self.open: Callable[[], AbstractAsyncContextManager[RowStore]] = storage.open
+        self.left = storage.left
 
     @asynccontextmanager
     async def pair(self) -> AsyncIterator[tuple[RowStore, RowStore]]:
@@ -56,8 +50,16 @@ class World:
         ]
 
 
+@pytest.fixture(params=STORES)
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
+    """A fresh storage, in each store that is tested."""
+    name = request.param
+    server = request.getfixturevalue(f"{name}_server") if name in SERVERS else None
+    with fresh_storage(name, tmp_path, server) as storage:
+        yield storage
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(storage: Storage) -> World:
     """A fresh storage with a clock that stands still."""
-    clock = FakeClock()
-    return World(clock, opener(clock, tmp_path))
+    return World(storage)
