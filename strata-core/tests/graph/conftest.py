@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ import pytest
 
 from strata_core.store import RowStore
 
-sys.path.append(str(Path(__file__).parent / "world"))
+sys.path.append(str(Path(__file__).parent / "support"))  # what tests and the programs they start share
 
-from storages import SERVERS, STORES, Storage, fresh_storage
+from storages import SERVERS, STORES, Storage, storages
 
 if SERVERS & set(STORES):
     from strata_conformance.servers.fixtures import (  # noqa: F401  # fixtures are known by their names
@@ -22,6 +24,19 @@ if SERVERS & set(STORES):
         redis_server,
         valkey_server,
     )
+
+
+class Mortal:
+    """A store as one process has it: once the process is dead, nothing reaches the store any more."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.is_dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_dead:
+            raise ConnectionAbortedError("this process is dead")
+        return getattr(self._store, name)
 
 
 class World:
@@ -32,11 +47,29 @@ class World:
         self.open: Callable[[], AbstractAsyncContextManager[RowStore]] = storage.open
         self.left = storage.left
 
+    async def die(self, start: Callable[[Any], Coroutine[Any, Any, Any]], store: RowStore, when: asyncio.Event) -> None:
+        """Start a run, and let its process die once `when` is set: it writes nothing more, and its lease stays."""
+        process = Mortal(store)
+        task = asyncio.create_task(start(process))
+        await when.wait()
+        process.is_dead = True
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
     @asynccontextmanager
     async def pair(self) -> AsyncIterator[tuple[RowStore, RowStore]]:
         """Open two stores on the storage, as two processes would."""
         async with self.open() as one, self.open() as other:
             yield one, other
+
+    async def lapse(self, store: RowStore, thread_id: str, ttl: timedelta) -> None:
+        """Let a lease run out; a store whose clock the test's clock does not move is waited for."""
+        self.clock.advance(ttl)
+        until = asyncio.get_running_loop().time() + ttl.total_seconds() + 10
+        while await store.live_lease(thread_id) is not None:
+            assert asyncio.get_running_loop().time() < until, "a lease outlived its ttl"
+            await asyncio.sleep(0.01)
 
     async def log(self, store: RowStore, thread_id: str) -> list[Any]:
         """Return the thread's checkpoints, oldest first."""
@@ -51,11 +84,15 @@ class World:
 
 
 @pytest.fixture(params=STORES)
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    """A fresh storage, in each store that is tested."""
-    name = request.param
-    server = request.getfixturevalue(f"{name}_server") if name in SERVERS else None
-    with fresh_storage(name, tmp_path, server) as storage:
+def fresh_storage(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], AbstractContextManager[Storage]]:
+    """What makes fresh storages, in each store that is tested."""
+    return storages(request, tmp_path)
+
+
+@pytest.fixture
+def storage(fresh_storage: Callable[[], AbstractContextManager[Storage]]) -> Iterator[Storage]:
+    """A fresh storage."""
+    with fresh_storage() as storage:
         yield storage
 
 

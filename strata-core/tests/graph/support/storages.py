@@ -11,11 +11,14 @@ import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
+
+import pytest
 
 from strata_core import open_store
 from strata_core.memory import MemoryBackend
@@ -92,26 +95,21 @@ class _MovingClock(FakeClock):
         super().advance(step)
 
 
-@contextmanager
-def fresh_storage(store: str, folder: Path, server: Any) -> Iterator[Storage]:
-    """Make a storage, and remove it.
+def storages(request: pytest.FixtureRequest, folder: Path) -> Callable[[], AbstractContextManager[Storage]]:
+    """Return what makes fresh storages in one of STORES, the parameter of a fixture; leaving one removes it.
 
     Args:
-        store: One of STORES.
-        folder: An empty folder.
-        server: The session's server, for one of SERVERS.
+        request: Of that fixture.
+        folder: Where files can be kept.
     """
+    store: str = request.param
     if store == "memory":
-        yield MemoryStorage()
-    elif store == "postgres":
-        with _postgres(server) as storage:
-            yield storage
-    elif store in SERVERS:
-        with _redis(server) as storage:
-            yield storage
-    else:
-        url = "sqlite:///FOLDER/threads.db" if store == "sqlite" else store
-        yield UrlStorage(FakeClock(), url.replace("FOLDER", str(folder)))
+        return lambda: nullcontext(MemoryStorage())
+    if store in SERVERS:
+        server = request.getfixturevalue(f"{store}_server")
+        return lambda: _postgres(server) if store == "postgres" else _redis(server)
+    url = "sqlite:///FOLDER/threads.db" if store == "sqlite" else store
+    return lambda: nullcontext(UrlStorage(FakeClock(), url.replace("FOLDER", mkdtemp(dir=folder))))
 
 
 @contextmanager
