@@ -62,5 +62,5 @@ def test_two_schemas_are_refused() -> None:
 def test_the_driver_gets_the_url_without_the_schema() -> None:
     address = PostgresBackend("postgres://h/db?connect_timeout=3&schema=a&application_name=x%20y")._address
 
-    assert "postgres://h/db?connect_timeout=3&application_name=x%20y" == address.conninfo
-    assert "postgres://h/db" == PostgresBackend("postgres://h/db?schema=a")._address.conninfo
+    assert "postgresql://h/db?connect_timeout=3&application_name=x%20y" == address.conninfo
+    assert "postgresql://h/db" == PostgresBackend("postgres://h/db?schema=a")._address.conninfo

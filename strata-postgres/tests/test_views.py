@@ -72,7 +72,7 @@ def test_every_part_of_a_record_has_its_column(url: str) -> None:
         "suspended_node": "Check",
         "next_node": "Pay",
         "metadata": {"tenant": "acme"},
-        "decision": {"boundary": "Check", "overrides": {"note": "a\0b"}},
+        "decision": {"boundary": "Check", "overrides": {"note": "a\0b\\u0000\\\0"}},
         "wait": {"kind": "timer"},
         "graph": {"id": "g", "version": "2"},
         "resumed_at": "2026-10-30T14:49:53.000000Z",
@@ -88,7 +88,8 @@ def test_every_part_of_a_record_has_its_column(url: str) -> None:
     columns = "suspended_node, next_node, metadata, decision, wait, graph_id, graph_version, resumed_at"
     ((*values, envelope),) = query(url, f"SELECT {columns}, envelope FROM checkpoints")  # noqa: S608
 
-    assert ["Check", "Pay", record["metadata"], record["decision"], record["wait"], "g", "2", record["resumed_at"]] == values
+    decision = {"boundary": "Check", "overrides": {"note": "a\ufffdb\\u0000\\\ufffd"}}  # NUL has no place in a text
+    assert ["Check", "Pay", record["metadata"], decision, record["wait"], "g", "2", record["resumed_at"]] == values
     assert record.items() <= json.loads(envelope).items()
 
 

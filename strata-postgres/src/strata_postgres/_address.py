@@ -48,7 +48,8 @@ class Address:
             if options.schema not in (schema, PostgresOptions().schema):
                 raise InvalidInputError("url parameter schema", f"is {schema!r}, and options.schema {options.schema!r}")
             options = attrs.evolve(options, schema=schema)
-        address = cls(url, place + ("?" + "&".join(kept) if kept else ""), options)
+        rest = place.partition(":")[2]  # libpq knows the scheme in lower case only
+        address = cls(url, f"postgresql:{rest}" + ("?" + "&".join(kept) if kept else ""), options)
         address._check()
         return address
 
