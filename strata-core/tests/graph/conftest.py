@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -21,16 +22,20 @@ from strata_core.testing import FakeClock
 sys.path.append(str(Path(__file__).parent / "support"))  # what tests and the programs they start share
 
 STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
-"""The URL of the store that the engine is tested on; FOLDER stands for a fresh folder.  Each backend's own environment
-runs these tests once more, on itself."""
+"""The URL of the store that the engine is tested on; each backend's own environment runs these tests once more, on
+itself.  FOLDER stands for a fresh folder, NAME for a name that nothing else has, SERVER for host and port of a server
+of the scheme, which is started for the tests."""
+
+if "SERVER" in STORE:
+    pass
 
 
-def opener(clock: FakeClock, folder: Path) -> Callable[[], AbstractAsyncContextManager[Any]]:
+def opener(clock: FakeClock, url: str) -> Callable[[], AbstractAsyncContextManager[Any]]:
     """Return a function that opens one more store on the same storage."""
-    if STORE == "memory://":
+    if url == "memory://":
         backend = MemoryBackend(clock)
         return lambda: RowStore(backend)
-    return lambda: open_store(STORE.replace("FOLDER", str(folder)), clock=clock)
+    return lambda: open_store(url, clock=clock)
 
 
 class Mortal:
@@ -92,8 +97,23 @@ class World:
         ]
 
 
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest) -> str:
+    """Host and port of the server in the store's URL; empty for a store without one."""
+    if "SERVER" not in STORE:
+        return ""
+    started = request.getfixturevalue(f"{STORE.partition(':')[0]}_server")
+    return f"{started.host}:{started.port}"
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def url(tmp_path: Path, server: str) -> str:
+    """The URL of a fresh storage; other processes can open it too, unless it is in memory."""
+    return STORE.replace("FOLDER", str(tmp_path)).replace("NAME", f"n{uuid4().hex}").replace("SERVER", server)
+
+
+@pytest.fixture
+def world(url: str) -> World:
     """A fresh storage with a clock that stands still."""
     clock = FakeClock()
-    return World(clock, opener(clock, tmp_path))
+    return World(clock, opener(clock, url))

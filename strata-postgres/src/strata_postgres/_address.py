@@ -39,7 +39,8 @@ class Address:
             shown = redact(url) if isinstance(url, str) else type(url).__name__
             raise InvalidInputError("url", f"must be a URL such as postgresql://user@host:5432/database, not {shown!r}")
         place, question, query = url.partition("?")
-        kept, schemas = [], []
+        kept: list[str] = []
+        schemas: list[str] = []
         for pair in query.split("&") if question else ():
             name, _, value = pair.partition("=")
             (schemas if name == "schema" else kept).append(unquote(value) if name == "schema" else pair)
