@@ -17,7 +17,9 @@ __all__ = ["Promise", "promise", "promises_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPENING: Final = {"open_store", "open_backend", "open_blank_store", "open_blank_backend"}
+OPENING: Final = {f"open_{kind}{what}" for kind in ("", "blank_", "expiring_") for what in ("store", "backend")} | {
+    "open_blobs"
+}
 """The fixtures that open what is tested."""
 
 
