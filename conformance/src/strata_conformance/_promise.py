@@ -60,7 +60,7 @@ def promise(identity: str) -> Callable[[F], F]:
                 args[0].strata_trace = trace = Trace()
                 kwargs |= {name: trace.around(name, kwargs[name]) for name in recorded}
             if inspect.iscoroutinefunction(test):
-                run(test(*args, **kwargs))
+                run(test(*args, **kwargs), identity)
             else:
                 test(*args, **kwargs)
             if recorded:  # passed: pytest may keep the instance, and calls can hold megabytes

@@ -1,5 +1,6 @@
 """Each broken store fails the promise that it breaks, and no other that the same broken rule does not break too."""
 
+import asyncio
 import os
 import sys
 from collections import Counter, defaultdict
@@ -31,7 +32,7 @@ import mutants_setup
 import mutants_stored
 import pytest
 from hypothesis import Phase
-from mutant_kit import MUTANTS, Blobs, Mutant, Wrapper
+from mutant_kit import MUTANTS, Blobs, Mutant, Restless, Wrapper
 
 from strata_conformance import (
     Footprint,
@@ -40,7 +41,6 @@ from strata_conformance import (
     OpenExpiringBackend,
     OpenExpiringStore,
     OpenStore,
-    _runner,
     promises_of,
 )
 from strata_conformance.suite import CLASSES, BlobStoreTests, _machine
@@ -205,7 +205,7 @@ _VERDICTS: list[Verdict] = []
 def verdict(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     """The verdict on all mutants, reached once."""
     if not _VERDICTS:
-        monkeypatch.setattr(_runner, "PATIENCE", 8.0)  # some mutants hang
+        monkeypatch.setattr(asyncio.events, "new_event_loop", Restless)  # some mutants hang
         classes = [
             author_of(name, _promises_tried_on(number, mutant), mutant.broken)
             for number, (name, mutant) in enumerate(MUTANTS.items())
