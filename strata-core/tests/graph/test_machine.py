@@ -34,7 +34,7 @@ from strata_core.records import Checkpoint, ThreadState
 from strata_core.testing import FakeClock
 
 SOAK = os.environ.get("STRATA_SOAK") == "1"
-EXAMPLES = 2000 if SOAK else int(os.environ.get("EX", "40"))
+EXAMPLES = 1000 if SOAK else 40
 STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
 pytestmark = [
     pytest.mark.soak,
