@@ -345,6 +345,27 @@ def test_the_node_after_a_timer_keeps_its_key_when_it_is_tried_again(world: Any,
     asyncio.run(main())
 
 
+@BOTH
+def test_a_delay_is_told_the_key_of_the_visit_to_its_node(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            keys = []
+
+            def fail(state: Parcel, ctx: Any) -> timedelta:
+                keys.append(ctx.idempotency_key)
+                raise NoPostError
+
+            compiled = graph(world, policy, fail)
+            await compiled.run("t", Parcel(), store)
+            await compiled.resume("t", None, store)
+            await compiled.run("t", Parcel(), store)
+
+            first, again, another = keys
+            assert first == again != another
+
+    asyncio.run(main())
+
+
 _NAIVE = START.replace(tzinfo=None)
 _OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 
