@@ -321,7 +321,7 @@ def test_a_disturbed_thread_comes_to_what_an_undisturbed_one_comes_to(
 ) -> None:
     logging.getLogger("strata_core.graph").setLevel(logging.CRITICAL)
     run_state_machine_as_test(
-        lambda: machine(fresh_storage),
+        lambda: machine(fresh_storage),  # type: ignore[arg-type]  # any factory will do, says its docstring
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=30 if SOAK else 12,
