@@ -23,6 +23,7 @@ import itertools
 from contextlib import asynccontextmanager
 
 from strata_core.blobs import FileSystemBlobStore
+from strata_core.options import Setup
 from strata_core.store import RowStore
 from strata_sqlite import SqliteBackend
 
@@ -41,6 +42,15 @@ class Skips(SqliteBackend):
 
 def broken(path, clock):
     return Skips(path, clock=clock)
+
+
+class Creates(SqliteBackend):
+    async def open(self, *, read_only, setup):
+        await super().open(read_only=False, setup=Setup.AUTO)
+
+
+def creates(path, clock):
+    return Creates(path, clock=clock)
 
 
 def blobs(path):
@@ -129,6 +139,29 @@ def test_a_wrong_store_does_not(here: Path) -> None:
     assert "save-1: A save returns the sequence of the checkpoint" in done.stdout
     assert "Last calls of my_targets:broken" in done.stdout
     assert "#1 save(checkpoint=Checkpoint(thread_id='a'" in done.stdout
+
+
+def test_a_store_that_creates_whatever_it_is_told_does_not_conform(here: Path) -> None:
+    """What must not be created is looked for at the path that the function was given."""
+    done = command("my_targets:creates", "--json", "report.json", "--", "-k", "creates_nothing or waits_to_be")
+    (store,) = json.loads((here / "report.json").read_text())["stores"].values()
+
+    assert 1 == done.returncode, done.stderr
+    assert {"setup-1", "setup-3", "row-17"} == {
+        identity for identity, promise in store["promises"].items() if promise["outcome"] == "broken"
+    }
+
+
+def test_what_opening_creates_is_tested_beside_the_file_of_a_url(here: Path) -> None:
+    """The storage of the URL is there already, so the tests take a place of their own beside it, and clear it away."""
+    done = command("sqlite:///new.db", "--json", "report.json", "--", "-k", "creates_nothing or waits_to_be")
+    (store,) = json.loads((here / "report.json").read_text())["stores"].values()
+
+    assert 2 == done.returncode, done.stderr
+    assert {"setup-1", "setup-3", "row-17"} == {
+        identity for identity, promise in store["promises"].items() if promise["outcome"] == "kept"
+    }
+    assert ["my_targets.py", "report.json"] == sorted(path.name for path in here.iterdir() if path.is_file())
 
 
 def test_a_part_of_the_tests_is_no_verdict(here: Path) -> None:

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 
 class TestMemory(RowBackendTests):
+    in_memory = True
+
     @pytest.fixture
     def open_backend(self, clock: FakeClock) -> OpenBackend:
         backend = MemoryBackend(clock)
@@ -50,6 +52,8 @@ class SlowMemory(MemoryBackend):
 
 
 class TestSlowMemory(RowBackendTests):
+    in_memory = True
+
     @pytest.fixture
     def open_backend(self, clock: FakeClock) -> OpenBackend:
         backend = SlowMemory(clock)

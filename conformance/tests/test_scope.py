@@ -40,6 +40,8 @@ async def everything(backend: RowBackend) -> list[tuple[str, int, int, list[Row]
 class TestAmongOthers(RowBackendTests):
     """A test that is confined to its threads comes out the same beside those of others, which stay as they are."""
 
+    in_memory = True
+
     @pytest.fixture
     def open_backend(self, clock: FakeClock) -> Iterator[OpenBackend]:
         backend, scope = MemoryBackend(clock), Scope()

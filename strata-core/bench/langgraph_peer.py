@@ -1,12 +1,9 @@
-"""LangGraph with its own SQLite saver."""
+"""The graphs of the benchmarks, as LangGraph's."""
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 from workload import NODES, OrderDict, advance_dict, order_dict
@@ -37,14 +34,6 @@ def build_waiting(saver: Any) -> Any:
     graph.add_edge("ask", "act")
     graph.add_edge("act", END)
     return graph.compile(checkpointer=saver)
-
-
-async def open_saver(stack: AsyncExitStack, folder: Path) -> AsyncSqliteSaver:
-    """Return an open saver in WAL mode with synchronous=FULL."""
-    saver = await stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(folder / "langgraph.db")))
-    await saver.setup()
-    await saver.conn.execute("pragma synchronous=full")
-    return saver
 
 
 async def run(graph: Any, thread: str) -> None:

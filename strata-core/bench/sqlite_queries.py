@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import langgraph_peer
-import strata_peer
+from databases import Sqlite
 from harness import Measure, Peer, compare, timed
 
 from strata_core import Checkpoint, CheckpointStatus, ThreadQuery, ThreadState
@@ -49,7 +48,7 @@ async def fill(store: Any, threads: int, rows: int = 5, *, waiting_every: int = 
 
 def strata(call: Callable[[Any], Awaitable[object]], threads: int, repeat: int = 20) -> Peer:
     async def peer(stack: AsyncExitStack, folder: Path) -> Measure:
-        store = await strata_peer.open_sqlite(stack, folder)
+        store = await Sqlite().strata(stack, folder)
         await fill(store, threads)
 
         async def work(_: int) -> None:
@@ -66,7 +65,7 @@ def strata(call: Callable[[Any], Awaitable[object]], threads: int, repeat: int =
 
 def langgraph(call: Callable[[Any], Awaitable[object]], threads: int) -> Peer:
     async def peer(stack: AsyncExitStack, folder: Path) -> Measure:
-        saver = await langgraph_peer.open_saver(stack, folder)
+        saver = await Sqlite().saver(stack, folder)
         _fill_langgraph(folder / "langgraph.db", threads)
         return timed(lambda _: call(saver))
 
@@ -163,7 +162,7 @@ async def run() -> None:
 
 def _purge() -> Peer:
     async def peer(stack: AsyncExitStack, folder: Path) -> Measure:
-        store = await strata_peer.open_sqlite(stack, folder)
+        store = await Sqlite().strata(stack, folder)
         await fill(store, 5_000, waiting_every=10**9)
 
         async def measure(turn: int) -> float:
@@ -176,7 +175,7 @@ def _purge() -> Peer:
 
 def _delete_langgraph() -> Peer:
     async def peer(stack: AsyncExitStack, folder: Path) -> Measure:
-        saver = await langgraph_peer.open_saver(stack, folder)
+        saver = await Sqlite().saver(stack, folder)
         _fill_langgraph(folder / "langgraph.db", 1_000)
 
         async def measure(turn: int) -> float:
@@ -193,7 +192,7 @@ def _delete_langgraph() -> Peer:
 
 def _length(length: int, what: str) -> Peer:
     async def peer(stack: AsyncExitStack, folder: Path) -> Measure:
-        store = await strata_peer.open_sqlite(stack, folder)
+        store = await Sqlite().strata(stack, folder)
         checkpoint = Checkpoint("t", CheckpointStatus.RUNNING, {"text": "x" * 900}, START)
         for first in range(0, length, 500):
             await asyncio.gather(*(store.save(checkpoint) for _ in range(min(500, length - first))))

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import attrs
-import langgraph_peer
-import strata_peer
-from floor import Floor
+from databases import Sqlite
 from harness import database_bytes, report
 from langgraph.graph import START
 from langgraph.graph import StateGraph as LangGraph
@@ -60,7 +58,7 @@ async def _strata_run(folder: Path, state: Any, handler: Any, **options: Any) ->
         graph.add_edge(source, target)
     compiled = graph.compile(checkpointing=CheckpointPolicy.EVERY_NODE)
     async with AsyncExitStack() as stack:
-        store = await strata_peer.open_sqlite(stack, folder, **options)
+        store = await Sqlite().strata(stack, folder, **options)
         for number in range(20):
             await compiled.run(f"run-{number}", state, store)
     return database_bytes(folder / "strata.db")
@@ -68,7 +66,7 @@ async def _strata_run(folder: Path, state: Any, handler: Any, **options: Any) ->
 
 async def _langgraph_run(folder: Path, state: dict[str, Any], handler: Any, schema: Any) -> int:
     async with AsyncExitStack() as stack:
-        saver = await langgraph_peer.open_saver(stack, folder)
+        saver = await Sqlite().saver(stack, folder)
         graph: Any = LangGraph(schema)
         for name, source in zip(NODES, [START, *NODES], strict=False):
             graph.add_node(name, handler)
@@ -81,10 +79,10 @@ async def _langgraph_run(folder: Path, state: dict[str, Any], handler: Any, sche
 
 
 async def _floor_run(folder: Path) -> int:
-    floor = Floor(folder / "floor.db")
-    for number in range(20):
-        await floor.run(f"run-{number}")
-    floor.close()
+    async with AsyncExitStack() as stack:
+        floor = await Sqlite().floor(stack, folder)
+        for number in range(20):
+            await floor.run(f"run-{number}")
     return database_bytes(folder / "floor.db")
 
 
@@ -101,7 +99,7 @@ async def _frozen(folder: Path, threads: int, record_bytes: int) -> int:
 
     padding = record_bytes - len(dump_json(encode_record(checkpoint("thread-000000", 0))))
     async with AsyncExitStack() as stack:
-        store = await strata_peer.open_sqlite(stack, folder)
+        store = await Sqlite().strata(stack, folder)
         for number in range(threads):
             await store.save(checkpoint(f"thread-{number:06}", padding))
     return database_bytes(folder / "strata.db")
@@ -110,7 +108,7 @@ async def _frozen(folder: Path, threads: int, record_bytes: int) -> int:
 async def _constant(folder: Path, saves: int, **options: Any) -> int:
     constant = "c" * (64 << 10)
     async with AsyncExitStack() as stack:
-        store = await strata_peer.open_sqlite(stack, folder, **options)
+        store = await Sqlite().strata(stack, folder, **options)
         for number in range(saves):
             state = {"constant": constant, "step": number}
             checkpoint = Checkpoint(

@@ -1,16 +1,13 @@
-"""Strata on SQLite."""
+"""The graphs of the benchmarks, as Strata's."""
 
 from __future__ import annotations
 
 import itertools
-from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 from workload import NODES, Order, advance
 
-from strata_core import CheckpointPolicy, CompiledGraph, HumanSignal, StateGraph, open_store
-from strata_core.ports import StorePorts
+from strata_core import CheckpointPolicy, CompiledGraph, HumanSignal, StateGraph
 
 
 def build(checkpointing: CheckpointPolicy = CheckpointPolicy.EVERY_NODE) -> CompiledGraph[Order]:
@@ -27,11 +24,6 @@ def build_waiting(checkpointing: CheckpointPolicy) -> CompiledGraph[Order]:
     """Return a node that prepares and waits for a person, and one that acts."""
     graph = StateGraph(Order).add_node("prepare", advance).add_node("act", advance)
     return graph.add_edge("prepare", "act").add_interrupt_boundary("prepare").compile(checkpointing=checkpointing)
-
-
-async def open_sqlite(stack: AsyncExitStack, folder: Path, **options: Any) -> StorePorts:
-    """Return an open store with its default durability (WAL, synchronous=FULL)."""
-    return await stack.enter_async_context(open_store(folder / "strata.db", **options))
 
 
 async def run(graph: CompiledGraph[Order], thread: str, store: Any = None) -> None:

@@ -68,8 +68,9 @@ def test_a_store_without_a_read_only_open_is_only_read(strata, shelf, checkpoint
 
 
 def test_such_a_store_is_not_created_either(strata, tmp_path):
-    strata("thread", "list", "--storage", f"writable:///{tmp_path}/mistyped.jsonl", code=2)
+    error = strata("thread", "list", "--storage", f"writable:///{tmp_path}/mistyped.jsonl", code=1).stderr
 
+    assert "mistyped.jsonl' is not there: call store.setup() once" in error
     assert [] == list(tmp_path.iterdir())
 
 

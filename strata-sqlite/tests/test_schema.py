@@ -150,21 +150,27 @@ def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, make, read_onl
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_without_set_up_a_fresh_file_opens_and_every_operation_names_the_way_out(tmp_path: Path, exists: bool) -> None:
-    async def check(backend: SqliteBackend) -> None:
-        with traced(writer_of(backend)) as statements:
-            for operation in (
-                lambda: backend.commit([save("t")]),
-                lambda: backend.read_head("t"),
-                lambda: backend.read("t", None, None),
-                lambda: backend.read_blobs("t", ["sha256:0"]),
-                lambda: backend.list_heads(HeadQuery()),
-            ):
-                with pytest.raises(SchemaVersionError, match=r"was never set up; call store\.setup\(\)") as caught:
-                    await operation()
-                assert "none" == caught.value.found
+    async def refused(backend: SqliteBackend) -> None:
+        for operation in (
+            lambda: backend.commit([save("t")]),
+            lambda: backend.read_head("t"),
+            lambda: backend.read("t", None, None),
+            lambda: backend.read_blobs("t", ["sha256:0"]),
+            lambda: backend.list_heads(HeadQuery()),
+        ):
+            with pytest.raises(SchemaVersionError, match=r"was never set up; call store\.setup\(\)") as caught:
+                await operation()
+            assert "none" == caught.value.found
 
-        assert {"SELECT"} == {text.split()[0] for text in statements if not text.startswith("--")}
-        assert 0 == path.stat().st_size
+    async def check(backend: SqliteBackend) -> None:
+        if exists:
+            with traced(writer_of(backend)) as statements:
+                await refused(backend)
+            assert {"SELECT"} == {text.split()[0] for text in statements if not text.startswith("--")}
+            assert 0 == path.stat().st_size
+        else:
+            await refused(backend)
+            assert [] == list(tmp_path.iterdir())
         await backend.setup()
         await backend.setup()
         await backend.commit([save("t")])
@@ -224,6 +230,8 @@ def test_whoever_comes_second_to_an_upgrade_finds_it_done(tmp_path: Path, versio
     path = tmp_path / "store.db"
     if version:
         golden_version_1(path)
+    else:
+        path.touch()
     options = SqliteOptions()
     driver = open_writer(str(path), options, create=False)
     set_up(Overtaken(driver, path), str(path), options)  # type: ignore[arg-type]

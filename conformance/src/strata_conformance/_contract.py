@@ -11,7 +11,7 @@ from strata_conformance._promise import Promise, promises_of
 __all__ = ["CONTRACT", "PREFACE", "collect", "render"]
 
 CONTRACT: Final = 1
-"""The number of the contract; grows when a promise is added, changed or withdrawn."""
+"""The number of the contract; grows with a release that adds, changes or withdraws a promise."""
 
 PREFACE: Final = f"""\
 # The contract of a Strata store, number {CONTRACT}
@@ -23,6 +23,9 @@ required, and cannot be switched off.
 
 The promises of ProcessTests are proved by processes that open the storage themselves: a class of tests says how with
 the fixture `reference`, and without one they are skipped, as unproven, with the reason "no reference given".
+
+A store whose storage is memory of its process says so with `in_memory`; there is nothing to set up there, and what
+setup-1, setup-3 and row-17 say of a place where no store was ever set up does not apply.
 
 No port turns expiry on: it is an option of the stores that can, so what it takes is theirs to document and to test. The
 contract holds all others to taking nothing by themselves.

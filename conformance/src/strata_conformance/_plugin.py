@@ -32,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "promise(id): the promise of the Strata contract that the test proves")
     config.addinivalue_line("markers", "requires(capability): run only for a store that declares the capability")
     config.addinivalue_line("markers", "refuses(capability): run only for a store that does not declare the capability")
+    config.addinivalue_line("markers", "lasting: run only for a store whose storage is not memory of this process")
     config.stash[_JUDGE] = Judge()
     config.pluginmanager.register(_Verdicts(config), "strata-conformance-verdicts")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import pytest
@@ -16,6 +16,9 @@ from strata_conformance._trace import Trace
 __all__ = ["Promise", "promise", "promises_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+OPENING: Final = {"open_store", "open_backend", "open_blank_store", "open_blank_backend"}
+"""The fixtures that open what is tested."""
 
 
 @attrs.frozen
@@ -50,7 +53,7 @@ def promise(identity: str) -> Callable[[F], F]:
 
         @functools.wraps(test)
         def proof(*args: Any, **kwargs: Any) -> None:
-            recorded = {"open_store", "open_backend"} & kwargs.keys()
+            recorded = OPENING & kwargs.keys()
             if recorded:
                 args[0].strata_trace = trace = Trace()
                 kwargs |= {name: trace.around(name, kwargs[name]) for name in recorded}

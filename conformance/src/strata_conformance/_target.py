@@ -6,23 +6,26 @@ import importlib
 import inspect
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 import attrs
 
-from strata_conformance._scope import Scope, ScopedBackend
+from strata_conformance._footprint import files
+from strata_conformance._scope import MARK, Scope, ScopedBackend
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import InvalidInputError
 from strata_core.options import Setup, StoreOptions
 from strata_core.plugins import PluginSet
 from strata_core.rows import RowBackend
-from strata_core.urls import redact, scheme_of, store_url
+from strata_core.urls import database_path, redact, scheme_of, store_url
 
-__all__ = ["VARIABLE", "Factory", "Kind", "Target", "Url", "function"]
+__all__ = ["VARIABLE", "Beside", "Factory", "Kind", "Target", "Url", "function"]
 
 VARIABLE: Final = "STRATA_CONFORMANCE_TARGET"
 """How the command tells its tests what to test: not on their command line, where everybody could read a password."""
@@ -120,6 +123,12 @@ class Factory:
         given = {"clock": clock} if "clock" in takes else {}
         return function(self.name)(path=Path(self.path), **given, **options)
 
+    def footprint(self) -> dict[str, object]:
+        """Return what stands in the storage: at its path, and whatever the function's own ``footprint`` tells."""
+        more = getattr(function(self.name), "footprint", None)
+        path = Path(self.path)
+        return files(path.parent, path.parent.glob(f"{path.name}*")) | ({} if more is None else dict(more(path)))
+
     def remove(self) -> None:
         """Remove the storage: what stands at its path, and whatever the function's own ``remove`` takes away."""
         remove = getattr(function(self.name), "remove", None)
@@ -130,6 +139,49 @@ class Factory:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+
+
+@attrs.frozen
+class Beside:
+    """A place beside the file or folder that a URL names, where nothing is yet.
+
+    Attributes:
+        url: How it is opened.
+        path: Where it is.
+        storage: The file or folder that the command was given.
+    """
+
+    url: str
+    path: Path
+    storage: Path
+
+    @classmethod
+    def of(cls, url: str) -> Beside | None:
+        """Return a new place beside the storage of a URL; None for one that is no file or folder."""
+        try:
+            storage = database_path(url).absolute()
+        except InvalidInputError:
+            return None
+        if not storage.exists():
+            return None
+        path = storage.with_name(MARK + secrets.token_hex(6) + storage.suffix)
+        return cls(f"{scheme_of(url)}:///{quote(str(path))}", path, storage)
+
+    def footprint(self) -> dict[str, object]:
+        """Return what stands there, and what the storage of the command holds."""
+        return files(self.path.parent, [*self._found(self.path), *self._found(self.storage)])
+
+    def remove(self) -> None:
+        """Remove whatever came there."""
+        for path in self._found(self.path):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    @staticmethod
+    def _found(path: Path) -> list[Path]:
+        return [found for found in path.parent.iterdir() if found.name.startswith(path.name)]
 
 
 def function(name: str) -> Callable[..., Any]:

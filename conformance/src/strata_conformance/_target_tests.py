@@ -11,9 +11,10 @@ import pytest
 
 from strata_conformance._runner import run
 from strata_conformance._scope import MARK, Scope, ScopedBackend
-from strata_conformance._target import Factory, Kind, Target, Url
+from strata_conformance._target import Beside, Factory, Kind, Target, Url, function
 from strata_conformance.suite import (
     BlobStoreTests,
+    Footprint,
     OpenBackend,
     OpenBlobs,
     OpenStore,
@@ -25,6 +26,9 @@ from strata_core.testing import FakeClock
 from strata_core.urls import scheme_of
 
 _TARGET = Target.given()
+
+
+_FUNCTION = function(_TARGET.name) if _TARGET.folder else None
 
 
 @pytest.fixture
@@ -41,6 +45,23 @@ if _TARGET.kind is Kind.ROWS and not _TARGET.folder:
         """The row backends of a URL, confined to threads of the test."""
 
         store_name: ClassVar[str] = _TARGET.shown
+        in_memory: ClassVar[bool] = scheme_of(_TARGET.name) == "memory"
+
+        @pytest.fixture
+        def beside(self) -> Iterator[Beside | None]:
+            """A place of the test's own, beside the storage, where that is a file or folder."""
+            place = Beside.of(_TARGET.name)
+            yield place
+            if place is not None:
+                place.remove()
+
+        @pytest.fixture
+        def open_blank_backend(self, beside: Beside | None, clock: FakeClock) -> OpenBackend | None:
+            return None if beside is None else lambda: Url(beside.url).bare(clock)
+
+        @pytest.fixture
+        def footprint(self, beside: Beside | None) -> Footprint:
+            return dict if beside is None else beside.footprint
 
         @pytest.fixture
         def scope(self, clock: FakeClock) -> Iterator[Scope]:
@@ -65,6 +86,11 @@ elif _TARGET.kind is Kind.ROWS:
         """The row backends of a function."""
 
         store_name: ClassVar[str] = _TARGET.shown
+        in_memory: ClassVar[bool] = _FUNCTION is not None and bool(getattr(_FUNCTION, "in_memory", False))
+
+        @pytest.fixture
+        def footprint(self, factory: Factory) -> Footprint:
+            return factory.footprint
 
         @pytest.fixture
         def open_backend(self, factory: Factory, clock: FakeClock) -> OpenBackend:
@@ -80,6 +106,11 @@ elif _TARGET.kind is Kind.STORE:
         """The whole stores of a function."""
 
         store_name: ClassVar[str] = _TARGET.shown
+        in_memory: ClassVar[bool] = _FUNCTION is not None and bool(getattr(_FUNCTION, "in_memory", False))
+
+        @pytest.fixture
+        def footprint(self, factory: Factory) -> Footprint:
+            return factory.footprint
 
         @pytest.fixture
         def open_store(self, factory: Factory, clock: FakeClock) -> OpenStore:

@@ -29,7 +29,7 @@ class Trace:
 
     def around(self, name: str, factory: Callable[..., Any]) -> Callable[..., Any]:
         """Return the factory of a fixture, what it makes recorded."""
-        if name == "open_backend":
+        if name.endswith("_backend"):
             return lambda: self._backend(factory())
         return lambda **options: _Opening(factory(**options), self._tap())
 

@@ -29,24 +29,36 @@ class Mutant:
     Attributes:
         promise: The promise that it is there to break.
         broken: A `Wrapper`, a `MemoryBackend` or a `Blobs`.
-        also: The promises that the same broken rule necessarily breaks too.
+        reasons: The promises that the same broken rule necessarily breaks too, each with the reason.
     """
 
     promise: str
     broken: type
-    also: frozenset[str]
+    reasons: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def also(self) -> frozenset[str]:
+        """The promises in `reasons`."""
+        return frozenset(self.reasons)
 
 
 MUTANTS: Final[dict[str, Mutant]] = {}
 """The table, by the name of the class."""
 
 
-def breaks(promise: str, *, also: str = "") -> Callable[[T], T]:
-    """Enter a class into the table."""
+def breaks(promise: str, *, also: Mapping[str, str] | None = None) -> Callable[[T], T]:
+    """Enter a class into the table.
+
+    Args:
+        promise: The promise that it is there to break.
+        also: The promises that the same broken rule breaks too, as one text, and why they do: what their tests do that
+            cannot go well with it.
+    """
+    reasons = {identity: reason for identities, reason in (also or {}).items() for identity in identities.split()}
 
     def enter(broken: T) -> T:
         assert broken.__name__ not in MUTANTS, broken.__name__
-        MUTANTS[broken.__name__] = Mutant(promise, broken, frozenset(also.split()))
+        MUTANTS[broken.__name__] = Mutant(promise, broken, reasons)
         return broken
 
     return enter

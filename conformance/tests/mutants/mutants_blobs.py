@@ -19,7 +19,15 @@ class TranslatesNewlines(Blobs):
         return None if content is None else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-@breaks("blob-2", also="blob-5 blob-6 blob-7 blob-8")
+@breaks(
+    "blob-2",
+    also={
+        "blob-5": "what was deleted is asked for again",
+        "blob-6": "each thread is asked for the blobs of the others",
+        "blob-7": "what was refused is asked for again",
+        "blob-8": "a cancelled put is told by None",
+    },
+)
 class ReturnsNothingAsEmpty(Blobs):
     """Returns an empty blob where there is none."""
 
@@ -63,7 +71,13 @@ class CannotDeleteNothing(Blobs):
         await super().delete_thread(thread_id)
 
 
-@breaks("blob-6", also="blob-5 blob-7")
+@breaks(
+    "blob-6",
+    also={
+        "blob-5": "the thread next to the deleted one differs in case alone",
+        "blob-7": "an ID that is no text has no lower case",
+    },
+)
 class FoldsIds(Blobs):
     """Knows threads as a case-insensitive file system does."""
 

@@ -20,7 +20,12 @@ from strata_core.records import Checkpoint, CheckpointStatus, Lease, LogEntry, L
 from strata_core.rows import Batching, Commit, Committed, Refused
 
 
-@breaks("delta-1", also="delta-5")
+@breaks(
+    "delta-1",
+    also={
+        "delta-5": "the log is read back from rows with removed keys",
+    },
+)
 class ForgetsWhatWasRemoved(MemoryBackend):
     """Stores a difference without the keys that are gone."""
 
@@ -50,7 +55,13 @@ class _CannotRead(Wrapper):
         return entry
 
 
-@breaks("delta-2", also="delta-1 delta-6 offload-1 external-5")
+@breaks(
+    "delta-2",
+    also={
+        "delta-1 offload-1 external-5": "a handle without deltas reads the thread too",
+        "delta-6": "the order is read through a handle without deltas",
+    },
+)
 class ReadsDeltasOnlyWithDeltas(_CannotRead):
     """Cannot read a thread that was written with deltas when it is opened without."""
 
@@ -124,7 +135,13 @@ class TakesDeltasUndeclared(Refusing):
     lacking = Capability.DELTAS
 
 
-@breaks("offload-1", also="delta-1 offload-2")
+@breaks(
+    "offload-1",
+    also={
+        "delta-1": "its handles mix with and without offload",
+        "offload-2": "what was offloaded is read by a handle that offloads nothing",
+    },
+)
 class ReadsBlobsOnlyWithOffload(_CannotRead):
     """Cannot read what was offloaded when it is opened without offload."""
 
@@ -160,7 +177,12 @@ class CutsBlobsAtAMegabyte(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("offload-5", also="rule-1")
+@breaks(
+    "offload-5",
+    also={
+        "rule-1": "a row and its blobs are one step of the model",
+    },
+)
 class StoresBlobsAfterTheirRows(MemoryBackend):
     """Appends a row in one step, and stores its blobs a little later."""
 
@@ -188,7 +210,12 @@ class TakesOffloadUndeclared(Refusing):
     lacking = Capability.OWN_BLOBS
 
 
-@breaks("external-1", also="external-5")
+@breaks(
+    "external-1",
+    also={
+        "external-5": "one handle loads what another has put",
+    },
+)
 class ReadsOnlyWhatItPut(ForeignBlobs):
     """Looks for a blob among those that this handle has put."""
 
@@ -227,7 +254,12 @@ class TakesAFalseBlobForNoThread(Wrapper):
             return None
 
 
-@breaks("external-4", also="external-5 external-8 external-9")
+@breaks(
+    "external-4",
+    also={
+        "external-5 external-8 external-9": "it ends with a purge that must leave no blob",
+    },
+)
 class LeavesForeignBlobs(ForeignBlobs):
     """Purges threads, and leaves their blobs in the blob store."""
 
@@ -235,7 +267,12 @@ class LeavesForeignBlobs(ForeignBlobs):
         pass
 
 
-@breaks("external-5", also="external-4")
+@breaks(
+    "external-5",
+    also={
+        "external-4": "a purged thread is saved again by the same handle",
+    },
+)
 class NeverPutsABlobTwice(ForeignBlobs):
     """Takes a blob that it has put once for still there."""
 

@@ -37,7 +37,14 @@ class NormalisesIds(Wrapper):
         return await self._store.load(thread_id, **options)
 
 
-@breaks("input-1", also="list-2 row-10 row-14 rule-1")
+@breaks(
+    "input-1",
+    also={
+        "list-2 row-14": "threads whose IDs differ in case are listed",
+        "row-10": "the other threads of an erase differ in case",
+        "rule-1": "its threads differ in case",
+    },
+)
 class FoldsTheCaseOfIds(MemoryBackend):
     """Looks threads up as a database with a case-insensitive collation does."""
 
@@ -63,7 +70,12 @@ class FindsNothingUnderTheEmptyId(Wrapper):
         return await self._store.live_lease(thread_id) if thread_id else None
 
 
-@breaks("input-2", also="argument-9")
+@breaks(
+    "input-2",
+    also={
+        "argument-9": "a number that cannot be spelled is given as an ID",
+    },
+)
 class CoercesThreadIds(Wrapper):
     """Takes whatever it is given for text."""
 

@@ -18,7 +18,13 @@ from strata_core.records import Checkpoint, Lease
 from strata_core.rows import Commit
 
 
-@breaks("lease-1", also="lease-3 lease-18 list-9 purge-6")
+@breaks(
+    "lease-1",
+    also={
+        "lease-3": "a lease of 300 ms is over at once",
+        "lease-18 list-9 purge-6": "the lease that was returned is compared with the one that is shown",
+    },
+)
 class TellsExpiryInWholeSeconds(Wrapper):
     """Returns a lease whose expiry was cut to the second."""
 
@@ -27,7 +33,12 @@ class TellsExpiryInWholeSeconds(Wrapper):
         return None if lease is None else attrs.evolve(lease, expires_at=lease.expires_at.replace(microsecond=0))
 
 
-@breaks("lease-2", also="lease-19")
+@breaks(
+    "lease-2",
+    also={
+        "lease-19": "owners are taken twice to see that they keep out",
+    },
+)
 class GivesTheSameOwnerAnother(Wrapper):
     """Lets whoever calls himself as the holder does take the thread over."""
 
@@ -40,7 +51,12 @@ class GivesTheSameOwnerAnother(Wrapper):
         return lease
 
 
-@breaks("lease-3", also="repeat-7 repeat-8 lease-4 lease-6 lease-10 lease-18")
+@breaks(
+    "lease-3",
+    also={
+        "repeat-7 repeat-8 lease-4 lease-6 lease-10 lease-18": "a lease expires in it, and another is taken",
+    },
+)
 class NeverTakesAnExpiredLeaseOver(Wrapper):
     """Waits for the holder to give the thread back, though the lease has expired."""
 
@@ -51,7 +67,12 @@ class NeverTakesAnExpiredLeaseOver(Wrapper):
         return await self._store.acquire_lease(thread_id, **options)
 
 
-@breaks("lease-4", also="row-8")
+@breaks(
+    "lease-4",
+    also={
+        "row-8": "says the same of the backend",
+    },
+)
 class CountsAnewWhenItIsOpened(MemoryBackend):
     """Counts tokens from the largest that stands in a head."""
 
@@ -95,7 +116,13 @@ class RenewsWhatNobodyHolds(Wrapper):
             return again
 
 
-@breaks("lease-8", also="repeat-5 lease-5")
+@breaks(
+    "lease-8",
+    also={
+        "repeat-5": "a released lease is used again under a new write ID",
+        "lease-5": "the holder from before a purge saves",
+    },
+)
 class SavesUnderALeaseThatIsOver(Wrapper):
     """Lets a writer whose lease has ended save as long as nobody else holds the thread."""
 
@@ -108,7 +135,14 @@ class SavesUnderALeaseThatIsOver(Wrapper):
             return await self._store.save(checkpoint)
 
 
-@breaks("lease-9", also="lease-16 lease-17 cancel-3 cancel-4 cancel-5")
+@breaks(
+    "lease-9",
+    also={
+        "lease-16": "a token of another thread is released",
+        "lease-17": "a token that nobody was given is released",
+        "cancel-3 cancel-4 cancel-5": "it releases whatever the cancelled call has left",
+    },
+)
 class ComplainsAboutALostLease(Wrapper):
     """Raises when there is nothing to give back."""
 
@@ -141,7 +175,15 @@ class KnowsOnlyTheLeasesItGave(Wrapper):
         return await self._store.save_under_lease(checkpoint, lease, **options)
 
 
-@breaks("lease-11", also="repeat-5 lease-4 lease-5 lease-19 cancel-3")
+@breaks(
+    "lease-11",
+    also={
+        "repeat-5": "repeats a save that released",
+        "lease-4 lease-5": "gives leases back with saves",
+        "lease-19": "every owner gives its lease back with a save",
+        "cancel-3": "is about saves that release",
+    },
+)
 class NeverReleasesWithASave(Wrapper):
     """Saves under the lease, and keeps it whatever was asked for."""
 
@@ -150,7 +192,12 @@ class NeverReleasesWithASave(Wrapper):
         return await self._store.save_under_lease(checkpoint, lease, **options)
 
 
-@breaks("lease-12", also="repeat-6")
+@breaks(
+    "lease-12",
+    also={
+        "repeat-6": "compares the lease of both attempts with the sequence in it",
+    },
+)
 class DoesNotSayWhatItSaved(Wrapper):
     """Leaves the sequence out of a lease that was taken with a checkpoint."""
 
@@ -159,7 +206,13 @@ class DoesNotSayWhatItSaved(Wrapper):
         return None if lease is None else attrs.evolve(lease, saved=None)
 
 
-@breaks("lease-13", also="lease-19 lease-21")
+@breaks(
+    "lease-13",
+    also={
+        "lease-19": "what is kept out brings a checkpoint",
+        "lease-21": "the 49 bring a checkpoint each",
+    },
+)
 class SavesThoughItIsKeptOut(Wrapper):
     """Appends the checkpoint of an acquire that did not get the lease."""
 
@@ -170,7 +223,12 @@ class SavesThoughItIsKeptOut(Wrapper):
         return lease
 
 
-@breaks("lease-14", also="conditional-4")
+@breaks(
+    "lease-14",
+    also={
+        "conditional-4": "acquires with the revision of an earlier life too",
+    },
+)
 class ExpectsNothingWithoutASave(Wrapper):
     """Takes a lease without a save whatever is latest."""
 
@@ -252,7 +310,12 @@ class TrimsOwners(Wrapper):
         return None if live is None else attrs.evolve(live, owner=live.owner.strip())
 
 
-@breaks("lease-20", also="cancel-4")
+@breaks(
+    "lease-20",
+    also={
+        "cancel-4": "saves plainly beside the lease that was taken or not",
+    },
+)
 class KeepsPlainSavesOut(Wrapper):
     """Refuses a plain save while somebody holds the thread."""
 
@@ -278,8 +341,11 @@ class LooksFirstAndTakesThen(Wrapper):
 
 @breaks(
     "lease-3",
-    also="conditional-6 repeat-7 repeat-8 lease-4 lease-6 lease-7 "
-    "lease-8 lease-10 lease-18 purge-6 purge-7 rule-1 stored-7",
+    also={
+        "conditional-6 repeat-7 repeat-8 lease-4 lease-6 lease-7 "
+        "lease-8 lease-10 lease-18 purge-6 purge-7 stored-7": "moves the clock to the very moment of expiry",
+        "rule-1": "compares expiries with the model",
+    },
 )
 class KeepsLeasesInTheMomentOfExpiry(MemoryBackend):
     """Takes a lease for live in the very microsecond in which it expires."""
@@ -291,7 +357,14 @@ class KeepsLeasesInTheMomentOfExpiry(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("lease-8", also="repeat-5 lease-5 lease-10 lease-16 lease-17 row-3 rule-1")
+@breaks(
+    "lease-8",
+    also={
+        "repeat-5 lease-5 lease-10 lease-16 lease-17": "a save under a lease that is gone must be refused in it",
+        "row-3": "its refused commit is one with a false token",
+        "rule-1": "commits with false tokens are among the random ones",
+    },
+)
 class NeverAsksForTheToken(MemoryBackend):
     """Lets a writer whose lease is gone save."""
 

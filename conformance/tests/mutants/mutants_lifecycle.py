@@ -76,7 +76,12 @@ class ClosesTheStorageForAll(Wrapper):
         return entry
 
 
-@breaks("open-5", also="save-7")
+@breaks(
+    "open-5",
+    also={
+        "save-7": "the save waits a moment, in which the state is changed",
+    },
+)
 class DropsWhatIsUnderWayWhenItCloses(Wrapper):
     """Answers a save that is under way while it closes, without making it."""
 

@@ -34,7 +34,12 @@ class _Queries(Wrapper):
         return self.page(await self._store.list_threads(self.query(query)), query)
 
 
-@breaks("list-1", also="list-6")
+@breaks(
+    "list-1",
+    also={
+        "list-6": "its threads differ by microseconds",
+    },
+)
 class OrdersBySeconds(_Queries):
     """Orders the threads of a page by the second."""
 
@@ -60,7 +65,12 @@ class _Ordered(MemoryBackend):
         return heads[: query.limit]
 
 
-@breaks("list-2", also="row-14")
+@breaks(
+    "list-2",
+    also={
+        "row-14": "says the same of the backend",
+    },
+)
 class OrdersAsUtf16(_Ordered):
     """Orders IDs as databases with 16-bit characters do."""
 
@@ -96,7 +106,12 @@ class ComparesMetadataWithoutCase(MemoryBackend):
         return found[: query.limit]
 
 
-@breaks("list-6", also="list-10")
+@breaks(
+    "list-6",
+    also={
+        "list-10": "one thread fails this filter alone",
+    },
+)
 class ListsToTheEndInclusive(_Queries):
     """Takes the upper end of a time span for a part of it."""
 
@@ -108,7 +123,12 @@ class ListsToTheEndInclusive(_Queries):
         return attrs.evolve(query, updated_before=later)
 
 
-@breaks("list-7", also="list-10")
+@breaks(
+    "list-7",
+    also={
+        "list-10": "one thread fails this filter alone",
+    },
+)
 class IgnoresAVersionWithoutAGraph(_Queries):
     """Looks at the version of a graph only when the graph is named too."""
 
@@ -117,7 +137,12 @@ class IgnoresAVersionWithoutAGraph(_Queries):
         return attrs.evolve(query, graph_version=None) if text and query.graph_id is None else query
 
 
-@breaks("list-8", also="list-10")
+@breaks(
+    "list-8",
+    also={
+        "list-10": "the thread that passes is due now",
+    },
+)
 class LeavesOutWhatIsDueNow(_Queries):
     """Takes the end of what is due for excluded, as for the other times."""
 
@@ -129,7 +154,12 @@ class LeavesOutWhatIsDueNow(_Queries):
         return attrs.evolve(query, due_before=earlier)
 
 
-@breaks("list-9", also="list-10")
+@breaks(
+    "list-9",
+    also={
+        "list-10": "one thread fails this filter alone",
+    },
+)
 class TakesNotLeasedForAny(_Queries):
     """Filters by lease only when leased threads are wanted."""
 
@@ -174,7 +204,12 @@ class CountsInsteadOfRemembering(Wrapper):
         return ThreadPage(list(every[start:end]), f"after-{end}" if len(every) > end else None)
 
 
-@breaks("list-13", also="argument-7")
+@breaks(
+    "list-13",
+    also={
+        "argument-7": "a cursor of the wrong type is among the values",
+    },
+)
 class StartsOverAtAFalseCursor(_Queries):
     """Takes a cursor that it does not know for the first page."""
 
@@ -202,7 +237,12 @@ class ListsUndeclared(Refusing):
     lacking = Capability.QUERY
 
 
-@breaks("log-1", also="record-9 delta-5 log-2 log-4")
+@breaks(
+    "log-1",
+    also={
+        "record-9 delta-5 log-2 log-4": "reads a log in its order",
+    },
+)
 class ShowsTheNewestFirst(Wrapper):
     """Turns a slice around."""
 
@@ -240,7 +280,15 @@ class EndsLogsAt1500(Wrapper):
         return page if len(kept) == len(page.entries) else LogPage(kept, None)
 
 
-@breaks("list-5", also="list-10 list-11 purge-8 row-10 rule-1")
+@breaks(
+    "list-5",
+    also={
+        "list-10 list-11": "filters by metadata too",
+        "purge-8": "finds the thread that is kept by metadata too",
+        "row-10": "lists by metadata what was erased and started over",
+        "rule-1": "lists by metadata",
+    },
+)
 class IndexesNoMetadata(MemoryBackend):
     """Keeps metadata in the record, where no listing finds it."""
 
@@ -251,7 +299,12 @@ class IndexesNoMetadata(MemoryBackend):
         return await super().commit(batch)
 
 
-@breaks("list-7", also="list-10")
+@breaks(
+    "list-7",
+    also={
+        "list-10": "one thread fails this filter alone",
+    },
+)
 class IgnoresTheGraphVersion(_Queries):
     """Leaves out a filter that it does not know."""
 

@@ -15,7 +15,13 @@ from strata_core.records import Checkpoint, CheckpointStatus, LogPage, Revision
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@breaks("record-1", also="record-4 record-9")
+@breaks(
+    "record-1",
+    also={
+        "record-4": "one of the times is that of a wait",
+        "record-9": "its entries have every field",
+    },
+)
 class KeepsAWaitOnlyWhileItWaits(Entries):
     """Returns the wait of interrupted checkpoints only."""
 
@@ -52,7 +58,12 @@ class KeepsTimesAsFloats(Entries):
         return attrs.evolve(checkpoint, created_at=rounded)
 
 
-@breaks("record-5", also="delta-1 offload-1 external-1")
+@breaks(
+    "record-5",
+    also={
+        "delta-1 offload-1 external-1": "random states hold whole floats",
+    },
+)
 class ReturnsWholeFloatsAsIntegers(Entries):
     """Knows one kind of number, as a JSON column does."""
 
@@ -108,7 +119,14 @@ class LeavesWriteIdsOutOfLogs(Wrapper):
         )
 
 
-@breaks("record-1", also="record-3 record-9 input-6")
+@breaks(
+    "record-1",
+    also={
+        "record-3": "one of the fields is the decision",
+        "record-9": "its entries have every field",
+        "input-6": "some of the bad fields are those of a decision",
+    },
+)
 class DropsTheDecision(Wrapper):
     """Saves a checkpoint without the decision of a person."""
 

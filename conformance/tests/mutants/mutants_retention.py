@@ -145,7 +145,13 @@ class CountsWhatItMeantToPurge(_Purging):
         return max(meant, await self._store.purge(older_than, states=states, limit=limit))
 
 
-@breaks("purge-10", also="purge-9 rule-1")
+@breaks(
+    "purge-10",
+    also={
+        "purge-9": "the other purge is a change too",
+        "rule-1": "erases on conditions are among the random commits",
+    },
+)
 class PurgesWhatHasChanged(Suspending):
     """Erases a thread that was saved since it was found to be old."""
 

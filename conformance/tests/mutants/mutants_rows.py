@@ -24,7 +24,14 @@ class StripsEnvelopes(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("row-2", also="delta-1 delta-2 delta-3 delta-5 delta-6 offload-1 external-1 external-5 rule-1 stored-1")
+@breaks(
+    "row-2",
+    also={
+        "delta-1 delta-2 delta-3 delta-5 "
+        "delta-6 offload-1 external-1 external-5 stored-1": "loads rows that are differences",
+        "rule-1": "reads rows that are differences",
+    },
+)
 class ReadsWithoutTheWholeRow(MemoryBackend):
     """Returns the rows that were asked for, and not those they build on."""
 
@@ -34,7 +41,12 @@ class ReadsWithoutTheWholeRow(MemoryBackend):
         return [row for row in rows if row.sequence >= start]
 
 
-@breaks("row-3", also="rule-1")
+@breaks(
+    "row-3",
+    also={
+        "rule-1": "batches with refusals are among the random ones",
+    },
+)
 class GivesABatchUpAtARefusal(MemoryBackend):
     """Refuses the rest of a batch when one commit is refused, as an aborted transaction does."""
 
@@ -59,7 +71,14 @@ class RefusesWithoutWriteIds(MemoryBackend):
         return outcome
 
 
-@breaks("row-5", also="conditional-2 conditional-4 lease-14 lease-15 delta-4 offload-3 rule-1")
+@breaks(
+    "row-5",
+    also={
+        "conditional-2 conditional-4 lease-14 lease-15": "expects a revision of the right number and another write",
+        "delta-4 offload-3": "a remembered head has the right number in another life",
+        "rule-1": "commits on false IDs are among the random ones",
+    },
+)
 class KnowsRowsByNumberAlone(MemoryBackend):
     """A purged and restarted thread of the same length is taken for the one that was read."""
 
@@ -67,7 +86,13 @@ class KnowsRowsByNumberAlone(MemoryBackend):
         return await super().commit([attrs.evolve(commit, after_id=b"") for commit in batch])
 
 
-@breaks("row-6", also="conditional-5 offload-5")
+@breaks(
+    "row-6",
+    also={
+        "conditional-5": "says the same of saves",
+        "offload-5": "its handles save on what they remember",
+    },
+)
 class JudgesByWhatItReadBefore(Suspending):
     """Reads the head, waits, and judges a conditional commit by what it had read."""
 
@@ -77,7 +102,13 @@ class JudgesByWhatItReadBefore(Suspending):
                 self.restore(commit.thread_id, before[commit.thread_id])
 
 
-@breaks("row-7", also="repeat-2 repeat-4 rule-1")
+@breaks(
+    "row-7",
+    also={
+        "repeat-2 repeat-4": "repeats conditional saves",
+        "rule-1": "repetitions are among the random commits",
+    },
+)
 class JudgesBeforeItRecognises(MemoryBackend):
     """Refuses a repeated commit because the row that it made is there."""
 
@@ -89,7 +120,15 @@ class JudgesBeforeItRecognises(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("row-8", also="lease-4 lease-5 lease-16 rule-1")
+@breaks(
+    "row-8",
+    also={
+        "lease-4": "takes leases across release without checkpoints",
+        "lease-5": "takes leases across a purge",
+        "lease-16": "two threads get the same token",
+        "rule-1": "compares tokens with the model",
+    },
+)
 class CountsTokensByThread(MemoryBackend):
     """Gives out a token again once the head of the thread, and its count, are gone."""
 
@@ -112,7 +151,13 @@ class KeepsHeadsWithoutALease(MemoryBackend):
         return outcome
 
 
-@breaks("row-10", also="rule-1 stored-7")
+@breaks(
+    "row-10",
+    also={
+        "rule-1": "compares blobs after an erase",
+        "stored-7": "looks for the blobs of what was purged",
+    },
+)
 class LeavesBlobsBehind(MemoryBackend):
     """Erases the rows of a thread, and not its blobs."""
 
@@ -124,7 +169,12 @@ class LeavesBlobsBehind(MemoryBackend):
         return outcome
 
 
-@breaks("row-11", also="rule-1")
+@breaks(
+    "row-11",
+    also={
+        "rule-1": "closing heads are among the random ones",
+    },
+)
 class LetsAClosingThreadBeWrittenWhenItsLeaseIsOver(MemoryBackend):
     """Takes a purge whose lease has expired for one that never was."""
 
@@ -143,7 +193,12 @@ class ReturnsEveryBlob(MemoryBackend):
         return dict(self._blobs.get(thread_id, {})) if digests else {}
 
 
-@breaks("row-13", also="rule-1")
+@breaks(
+    "row-13",
+    also={
+        "rule-1": "compares blobs after refusals",
+    },
+)
 class StoresBlobsBeforeItJudges(MemoryBackend):
     """Puts the blobs of a commit, and judges it then."""
 
@@ -153,7 +208,12 @@ class StoresBlobsBeforeItJudges(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("row-14", also="list-2")
+@breaks(
+    "row-14",
+    also={
+        "list-2": "says the same of listings",
+    },
+)
 class OrdersByCase(_Ordered):
     """Orders IDs as a dictionary does, and then as bytes."""
 
@@ -196,7 +256,13 @@ class ExtendsOnlyWithoutARow(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("stored-1", also="row-2 rule-1")
+@breaks(
+    "stored-1",
+    also={
+        "row-2": "says how far back a read goes",
+        "rule-1": "compares what is read",
+    },
+)
 class ReadsFromTheBeginning(MemoryBackend):
     """Returns every row up to those that were asked for."""
 
@@ -205,7 +271,12 @@ class ReadsFromTheBeginning(MemoryBackend):
         return [*self._rows[thread_id][: rows[0].sequence], *rows] if rows else rows
 
 
-@breaks("stored-7", also="row-9")
+@breaks(
+    "stored-7",
+    also={
+        "row-9": "lists heads without rows",
+    },
+)
 class NeverListsHeadsWithoutRows(MemoryBackend):
     """Does not find what runs that never saved have left."""
 
@@ -213,7 +284,14 @@ class NeverListsHeadsWithoutRows(MemoryBackend):
         return [] if query.rowless else await super().list_heads(query)
 
 
-@breaks("stored-10", also="purge-9 purge-10 open-5 row-14")
+@breaks(
+    "stored-10",
+    also={
+        "purge-9 purge-10": "a purge is a batch of more than ten",
+        "open-5": "twenty saves wait when it closes",
+        "row-14": "its threads come in one batch",
+    },
+)
 class CommitsTenOfABatch(MemoryBackend):
     """Answers for a whole batch, and stores what fits one statement."""
 

@@ -17,7 +17,13 @@ from strata_core.records import Checkpoint, Lease, LogEntry, Revision
 from strata_core.rows import ANY, WRITE_ID_SIZE, Commit, Committed, Head, Take
 
 
-@breaks("save-1", also="offload-5 external-5 external-8 external-9 purge-10 input-1 open-5 cancel-7 cancel-8")
+@breaks(
+    "save-1",
+    also={
+        "offload-5 external-5 external-8 external-9 "
+        "purge-10 input-1 open-5 cancel-7 cancel-8": "looks at the sequence of a second thread of its handle",
+    },
+)
 class CountsThreadsFromDifferentNumbers(Wrapper):
     """Begins to count where another thread of the handle has begun, and one on."""
 
@@ -30,7 +36,14 @@ class CountsThreadsFromDifferentNumbers(Wrapper):
         return sequence + self._first.setdefault(checkpoint.thread_id, len(self._first))
 
 
-@breaks("save-2", also="save-7 delta-5 delta-6 external-6 cancel-8")
+@breaks(
+    "save-2",
+    also={
+        "save-7 cancel-8": "starts saves without waiting, and looks at their order",
+        "delta-5": "the saves of its log are started at once",
+        "delta-6 external-6": "says the same with that option",
+    },
+)
 class LetsEverySecondSaveWait(Wrapper):
     """Sends every second save a moment later."""
 
@@ -45,7 +58,12 @@ class LetsEverySecondSaveWait(Wrapper):
         return await self._store.save(checkpoint, **options)
 
 
-@breaks("save-3", also="offload-5")
+@breaks(
+    "save-3",
+    also={
+        "offload-5": "its handles save to the same threads at once",
+    },
+)
 class OverwritesWhatAnotherHandleSaved(Suspending):
     """Reads the head, waits, and writes by what it had read."""
 
@@ -55,7 +73,15 @@ class OverwritesWhatAnotherHandleSaved(Suspending):
                 self.restore(commit.thread_id, before[commit.thread_id])
 
 
-@breaks("save-4", also="save-8 conditional-4 lease-12 delta-1 offload-1 external-1 external-3 purge-5 readonly-2")
+@breaks(
+    "save-4",
+    also={
+        "save-8": "loads again what it changed",
+        "conditional-4 lease-12 purge-5": "loads, lets another call of the store change the thread, and loads again",
+        "delta-1 offload-1 external-1 external-3": "loads again after another handle has written",
+        "readonly-2": "a reader loads while another handle saves",
+    },
+)
 class GoesOnReadingWhatItHasRead(Wrapper):
     """Answers a load from what an earlier one returned, until it saves itself."""
 
@@ -78,8 +104,10 @@ class GoesOnReadingWhatItHasRead(Wrapper):
 
 @breaks(
     "save-5",
-    also="record-1 delta-1 delta-2 offload-1 offload-2 external-1 "
-    "expiry-1 open-3 open-5 readonly-1 row-1 row-12 stored-2",
+    also={
+        "record-1 delta-1 delta-2 offload-1 offload-2 external-1 "
+        "expiry-1 open-3 open-5 readonly-1 row-1 row-12 stored-2": "opens the storage again in between",
+    },
 )
 class ForgetsWhenTheLastHandleIsClosed(MemoryBackend):
     """Keeps its threads as long as somebody has it open."""
@@ -97,7 +125,13 @@ class ForgetsWhenTheLastHandleIsClosed(MemoryBackend):
             self._blobs.clear()
 
 
-@breaks("save-6", also="delta-1 rule-1")
+@breaks(
+    "save-6",
+    also={
+        "delta-1": "random threads end, and are read from the beginning",
+        "rule-1": "reads rows that were followed by a completed one",
+    },
+)
 class RewritesTheRowBeforeAtTheEnd(MemoryBackend):
     """Lets the checkpoint before a completed one show the completed state."""
 
@@ -138,7 +172,13 @@ class SharesWhatItLoads(Wrapper):
         return self._loaded.setdefault((thread_id, entry.revision), entry)
 
 
-@breaks("save-9", also="record-1 record-5 delta-1 delta-4 delta-5 offload-1 external-1 external-8")
+@breaks(
+    "save-9",
+    also={
+        "record-1 record-5 delta-1 delta-4 "
+        "delta-5 offload-1 external-1 external-8": "compares states as text, whose keys have an order",
+    },
+)
 class SortsKeys(Entries):
     """Returns states as a binary JSON column does, their keys sorted."""
 
@@ -151,7 +191,12 @@ class SortsKeys(Entries):
         return attrs.evolve(checkpoint, frozen_state=ordered(checkpoint.frozen_state))
 
 
-@breaks("load-1", also="purge-7 cancel-7")
+@breaks(
+    "load-1",
+    also={
+        "purge-7 cancel-7": "looks for old sequences of a thread that started over",
+    },
+)
 class LoadsTheLatestInstead(Wrapper):
     """Returns the latest checkpoint when there is none at the sequence."""
 
@@ -159,7 +204,14 @@ class LoadsTheLatestInstead(Wrapper):
         return await self._store.load(thread_id, **options) or await self._store.load(thread_id)
 
 
-@breaks("load-2", also="load-3 record-9 external-2")
+@breaks(
+    "load-2",
+    also={
+        "load-3": "compares the write IDs of a thread",
+        "record-9": "compares loads with the log",
+        "external-2": "compares an earlier checkpoint with what it was",
+    },
+)
 class NamesTheLatestRevision(Wrapper):
     """Names the write of the latest checkpoint, whichever was asked for."""
 
@@ -182,7 +234,13 @@ class NumbersTheWritesOfEachThread(Wrapper):
         return await self._store.save(checkpoint, write_id=write_id)
 
 
-@breaks("conditional-1", also="conditional-3 conditional-5 conditional-6 repeat-4 lease-20 cancel-2")
+@breaks(
+    "conditional-1",
+    also={
+        "conditional-3 conditional-5 conditional-6 "
+        "repeat-4 lease-20 cancel-2": "saves on the first checkpoint by its number",
+    },
+)
 class TakesZeroForNothing(Wrapper):
     """Takes an expected sequence 0 for no expectation of a checkpoint."""
 
@@ -191,7 +249,12 @@ class TakesZeroForNothing(Wrapper):
         return await self._store.save_if_latest(checkpoint, expected, **options)
 
 
-@breaks("conditional-2", also="conditional-6")
+@breaks(
+    "conditional-2",
+    also={
+        "conditional-6": "LeaseHeldError is a conflict too, and says what is latest",
+    },
+)
 class DoesNotSayWhatIsLatest(Wrapper):
     """Leaves the latest sequence out of a conflict."""
 
@@ -216,7 +279,12 @@ class MakesTheThreadItWasToContinue(Wrapper):
             return await self._store.save(checkpoint)
 
 
-@breaks("conditional-4", also="conditional-2")
+@breaks(
+    "conditional-4",
+    also={
+        "conditional-2": "a revision with another write ID is among those that are refused",
+    },
+)
 class KnowsRevisionsByNumberAlone(Wrapper):
     """Compares the sequence of an expected revision, and not its write ID."""
 
@@ -249,7 +317,13 @@ class NeverMindsALease(Wrapper):
         return await self._store.save_if_latest(checkpoint, expected, **options)
 
 
-@breaks("repeat-1", also="repeat-2 repeat-3 repeat-4 row-7 rule-1")
+@breaks(
+    "repeat-1",
+    also={
+        "repeat-2 repeat-3 repeat-4 row-7": "repeats writes that others followed",
+        "rule-1": "repetitions are among the random commits",
+    },
+)
 class AnswersARepetitionWithTheLatest(MemoryBackend):
     """Recognises a repetition, and answers with the latest sequence instead of its own."""
 
@@ -261,7 +335,13 @@ class AnswersARepetitionWithTheLatest(MemoryBackend):
         return outcome
 
 
-@breaks("repeat-2", also="row-7 rule-1")
+@breaks(
+    "repeat-2",
+    also={
+        "row-7": "says the same of the backend",
+        "rule-1": "compares the write IDs of heads",
+    },
+)
 class KeepsSevenWriteIds(MemoryBackend):
     """Recognises one repetition less than it should."""
 
@@ -273,7 +353,12 @@ class KeepsSevenWriteIds(MemoryBackend):
         return outcome
 
 
-@breaks("repeat-3", also="row-7")
+@breaks(
+    "repeat-3",
+    also={
+        "row-7": "says the same of the backend",
+    },
+)
 class FindsWriteIdsAnywhere(MemoryBackend):
     """Takes the end of one write ID and the beginning of the next for a third."""
 
@@ -284,7 +369,12 @@ class FindsWriteIdsAnywhere(MemoryBackend):
         return super()._commit(commit, now)
 
 
-@breaks("repeat-4", also="repeat-2")
+@breaks(
+    "repeat-4",
+    also={
+        "repeat-2": "repeats conditional saves too",
+    },
+)
 class LooksAtTheConditionFirst(Wrapper):
     """Refuses a conditional save that had been done, because of itself."""
 

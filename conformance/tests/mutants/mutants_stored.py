@@ -46,7 +46,13 @@ class MakesADifferenceOfEveryStatus(Core):
     replaced = (Saver, "_compose", lambda self, snapshot, memory, _: _compose(self, snapshot, memory, True))
 
 
-@breaks("stored-3", also="external-2 external-3 external-4 external-7 stored-7 stored-8")
+@breaks(
+    "stored-3",
+    also={
+        "external-2 external-3 external-4 external-7": "offloads small values, and looks at their blobs",
+        "stored-7 stored-8": "looks for blobs, to see that none is left",
+    },
+)
 class OffloadsLater(Core):
     """Keeps values in their rows up to a thousand times the threshold."""
 
@@ -92,7 +98,12 @@ class _Anything:
     __hash__ = None  # type: ignore[assignment]  # it is equal to everything
 
 
-@breaks("stored-9", also="external-3")
+@breaks(
+    "stored-9",
+    also={
+        "external-3": "says the same of a separate blob store",
+    },
+)
 class NeverChecksAHash(Core):
     """Takes whatever stands under the name of a blob."""
 

@@ -17,12 +17,13 @@ import mutants_records
 import mutants_retention
 import mutants_rows
 import mutants_saves
+import mutants_setup
 import mutants_stored
 import pytest
 from hypothesis import Phase
 from mutant_kit import MUTANTS, Blobs, Mutant, Wrapper
 
-from strata_conformance import OpenBackend, OpenBlobs, OpenStore, _runner, promises_of
+from strata_conformance import Footprint, OpenBackend, OpenBlobs, OpenStore, _runner, promises_of
 from strata_conformance.suite import CLASSES, BlobStoreTests, _machine
 from strata_conformance.suite._backend import BackendTests
 from strata_conformance.suite._base import PortTests, SuiteTests
@@ -33,7 +34,7 @@ pytest_plugins = ["pytester"]
 
 FILES = (
     mutants_blobs, mutants_encoding, mutants_inputs, mutants_leases, mutants_lifecycle, mutants_listing,
-    mutants_records, mutants_retention, mutants_rows, mutants_saves, mutants_stored,
+    mutants_records, mutants_retention, mutants_rows, mutants_saves, mutants_setup, mutants_stored,
 )  # fmt: skip
 ELSEWHERE = ("lost", "retry", "damage", "size", "process")
 """Subjects whose promises are broken in `test_faults.py`."""
@@ -62,6 +63,12 @@ def author_of(name: str, promises: Iterable[str], broken: type) -> type:
     class Author:
         """What the author of the broken store writes."""
 
+        in_memory = not issubclass(broken, mutants_setup.Kept)
+
+        @pytest.fixture
+        def footprint(self, backend: MemoryBackend) -> Footprint:
+            return lambda: dict(getattr(backend, "things", {}))
+
         @pytest.fixture
         def backend(self, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> MemoryBackend:
             monkeypatch.setattr(_machine, "PHASES", (Phase.generate,))  # to fail is enough here
@@ -79,6 +86,10 @@ def author_of(name: str, promises: Iterable[str], broken: type) -> type:
         def open_store(self, backend: MemoryBackend) -> OpenStore:
             store = broken if issubclass(broken, Wrapper) else Wrapper
             return lambda **options: store(backend, **options)
+
+        @pytest.fixture
+        def open_blank_store(self, open_store: OpenStore) -> OpenStore:
+            return open_store
 
         @pytest.fixture
         def open_blobs(self) -> OpenBlobs:
@@ -175,7 +186,7 @@ def test_the_good_store_fails_nothing_and_skips_only_refusals(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a mutation nothing fails, and only refusals of what is declared are skipped."""
-    verdict = judge(pytester, monkeypatch, [author_of("Good", ROWS, MemoryBackend)])
+    verdict = judge(pytester, monkeypatch, [author_of("Good", ROWS, mutants_setup.Kept)])
     refusals = {identity for identity in ROWS if any(need.startswith("no ") for need in PROMISES[identity].needs)}
     refusals.remove("expiry-1")  # memory does not declare expiry
 
@@ -196,7 +207,7 @@ def test_a_store_that_declares_nothing_is_held_to_all_that_needs_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store without any capability skips what needs one, and nothing else; its refusals are tested."""
-    bare = type("Bare", (MemoryBackend,), {"capabilities": frozenset()})
+    bare = type("Bare", (mutants_setup.Kept,), {"capabilities": frozenset()})
     verdict = judge(pytester, monkeypatch, [author_of("Bare", ROWS, bare)])
     needing = {identity for identity in ROWS if any(not n.startswith("no ") for n in PROMISES[identity].needs)}
 
@@ -214,6 +225,16 @@ def test_a_mutant_fails_what_it_breaks(verdict: Verdict, name: str) -> None:
     assert {mutant.promise} == {mutant.promise} & verdict.failed[name]
     assert set() == verdict.failed[name] - expected
     assert set() == expected & verdict.passed[name] - verdict.failed[name]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_what_else_a_mutant_breaks_has_a_reason(name: str) -> None:
+    """Each promise that the table names beside the one that the mutant is there for is another, with a reason."""
+    mutant = MUTANTS[name]
+
+    assert set() == mutant.also - set(PROMISES)
+    assert mutant.promise not in mutant.also
+    assert [] == [identity for identity, reason in mutant.reasons.items() if len(reason.split()) < 3]
 
 
 def test_every_promise_has_a_mutant() -> None:

@@ -16,6 +16,8 @@ from strata_core.testing import FakeClock
 
 
 class TestRecordingStore(StoreTests):
+    in_memory = True
+
     @pytest.fixture
     def open_store(self, clock: FakeClock) -> OpenStore:
         backend = MemoryBackend(clock)
@@ -29,6 +31,8 @@ class TestRecordingStore(StoreTests):
 
 
 class TestFaultyStore(StoreTests):
+    in_memory = True
+
     @pytest.fixture
     def open_store(self, clock: FakeClock) -> OpenStore:
         backend = MemoryBackend(clock)
@@ -42,6 +46,8 @@ class TestFaultyStore(StoreTests):
 
 
 class TestRecordingBackend(RowBackendTests):
+    in_memory = True
+
     @pytest.fixture
     def open_backend(self, clock: FakeClock) -> OpenBackend:
         backend = MemoryBackend(clock)
@@ -49,6 +55,8 @@ class TestRecordingBackend(RowBackendTests):
 
 
 class TestFaultyBackend(RowBackendTests):
+    in_memory = True
+
     @pytest.fixture
     def open_backend(self, clock: FakeClock) -> OpenBackend:
         backend = MemoryBackend(clock)

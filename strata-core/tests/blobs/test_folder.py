@@ -216,6 +216,15 @@ class TestLayout:
 
         assert "root" == refusal.value.argument
 
+    def test_a_root_that_is_a_file_is_refused_before_anything_is_put(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_bytes(b"precious")
+
+        with pytest.raises(InvalidInputError, match="is a file; name a folder") as refusal:
+            FileSystemBlobStore(tmp_path / "file")
+
+        assert "root" == refusal.value.argument
+        assert b"precious" == (tmp_path / "file").read_bytes()
+
     def test_files_follow_the_umask(self, tmp_path: Path) -> None:
         """Who may read a blob is the operator's choice, as for any other file."""
         before = os.umask(0o027)
@@ -631,11 +640,11 @@ class TestFailures:
 
         assert {f"74/{DIGEST[7:]}"} == files_below(tmp_path)
 
-    def test_a_root_that_is_a_file_is_unavailable(self, tmp_path: Path) -> None:
+    def test_a_root_that_has_become_a_file_is_unavailable(self, tmp_path: Path) -> None:
         """All three calls say so, and the file stays as it is."""
         root = tmp_path / "file"
-        root.write_bytes(b"precious")
         blobs = FileSystemBlobStore(root)
+        root.write_bytes(b"precious")
         failures = []
 
         for call in (blobs.put("t", DIGEST, CONTENT), blobs.get("t", DIGEST), blobs.delete_thread("t")):

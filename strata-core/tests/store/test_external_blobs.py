@@ -281,6 +281,20 @@ def test_a_missing_value_is_named_and_never_read_over(memory, blobs, options, ch
     )
 
 
+def test_a_store_opened_without_its_blobs_notes_how_to_open_it(memory, options, checkpoint):
+    async def scenario():
+        async with RowStore(memory, **options) as store:
+            await store.save(checkpoint("report-1", {"evidence": BIG}))
+        async with RowStore(memory) as store:
+            with pytest.raises(CorruptCheckpointError, match="which the blob store doesn't have") as caught:
+                await store.load("report-1")
+            return caught.value.__notes__
+
+    (note,) = asyncio.run(scenario())
+
+    assert "offload=Offload(blobs=...)" in note
+
+
 def test_a_false_value_is_named(memory, blobs, options, checkpoint):
     async def scenario():
         async with RowStore(memory, **options) as store:

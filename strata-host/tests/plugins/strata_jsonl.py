@@ -21,7 +21,7 @@ import attrs
 
 from strata_core.capabilities import Capability
 from strata_core.clock import SYSTEM_CLOCK, Clock, micros
-from strata_core.errors import StoreUnavailableError
+from strata_core.errors import SchemaVersionError, StoreUnavailableError
 from strata_core.hookspecs import StoreProvider, hookimpl
 from strata_core.options import Setup, StoreOptions
 from strata_core.rows import Commit, Committed, Head, HeadQuery, Refused, Row, RowBackend, decide, matches
@@ -55,12 +55,23 @@ class JsonLinesBackend(RowBackend):
         self._end = 0
 
     async def open(self, *, read_only: bool, setup: Setup) -> None:
-        if not read_only and setup is Setup.AUTO:
-            self._path.touch()
+        if read_only or setup is Setup.NEVER:
+            self._open(writing=not read_only, must_exist=read_only)
+        else:
+            await self.setup()
+
+    async def setup(self) -> None:
+        self._path.touch()
+        self._open(writing=True)
+
+    def _open(self, *, writing: bool, must_exist: bool = True) -> None:
+        if self._file is not None or not (must_exist or self._path.exists()):
+            return
         try:
-            self._file = self._path.open("rb" if read_only else "r+b", buffering=0)
+            self._file = self._path.open("r+b" if writing else "rb", buffering=0)
         except OSError as error:
-            raise StoreUnavailableError(f"cannot open {str(self._path)!r}: {error.strerror}") from error
+            message = f'cannot open {str(self._path)!r}: {error.strerror}; setup="auto" creates a file for writing'
+            raise StoreUnavailableError(message) from error
 
     async def close(self) -> None:
         if self._file is not None:
@@ -112,9 +123,12 @@ class JsonLinesBackend(RowBackend):
     @contextmanager
     def _locked(self, how: int = fcntl.LOCK_SH) -> Iterator[BinaryIO]:
         """Lock the file against writers of other processes, and read what they have appended."""
+        self._open(writing=True, must_exist=False)  # opened with setup="never", it may have come later
         file = self._file
         if file is None:
-            raise StoreUnavailableError("the file is not open")
+            raise SchemaVersionError(
+                f"{str(self._path)!r} is not there: call store.setup() once", found="none", supported="1"
+            )
         fcntl.flock(file, how)
         try:
             file.seek(self._end)

@@ -18,7 +18,7 @@ from strata_core.rows import Commit, Committed, Head, HeadQuery, Refused, Row, R
 from strata_sqlite._commit import commit
 from strata_sqlite._connection import Connection
 from strata_sqlite._errors import translated
-from strata_sqlite._files import check, open_reader, open_writer, set_up
+from strata_sqlite._files import check, open_reader, open_writer, set_up, too_old
 from strata_sqlite._list import list_heads
 from strata_sqlite._options import SqliteOptions
 from strata_sqlite._read import read_blobs, read_head, read_rows
@@ -79,17 +79,25 @@ class SqliteBackend(RowBackend):
         self._reader: Connection | None = None
         self._lister: Connection | None = None
         self._read_only = False
+        self._missing: asyncio.Lock | None = None  # while the file is not there, and opening it was not to create it
         self._version = 0  # of the file's schema, as far as it was looked at
 
     def __repr__(self) -> str:
         return f"SqliteBackend({self._name!r})"
 
     async def open(self, *, read_only: bool, setup: Setup) -> None:
-        if self._reader is not None or self._writer is not None:
+        if self._reader is not None or self._writer is not None or self._missing is not None:
             raise UsageError(f"{self._name}: the backend is open already")
         self._path = os.path.abspath(self._name)  # noqa: ASYNC240, PTH100  # looks at no disk
         self._read_only = read_only
         self._version = 0
+        must_exist = not read_only and setup is Setup.NEVER
+        if must_exist and not os.path.exists(self._path):  # noqa: ASYNC240, PTH110  # one look
+            self._missing = asyncio.Lock()
+        else:
+            await self._connect(create=setup is Setup.AUTO)
+
+    async def _connect(self, *, create: bool) -> None:
         connections: list[Connection] = []
 
         async def start(connection: Connection) -> Connection:
@@ -99,14 +107,13 @@ class SqliteBackend(RowBackend):
 
         try:
             with translated(self._path):
-                if read_only:
+                if self._read_only:
                     writer = None
                     reader, lister = await asyncio.gather(
                         start(ReadOnlyConnection(self._path, self._options)),
                         start(ReadOnlyConnection(self._path, self._options)),
                     )
                 else:
-                    create = setup is Setup.AUTO
                     writer = await start(Connection(partial(open_writer, self._path, self._options, create=create)))
                     read = partial(open_reader, self._path, self._options)
                     reader, lister = await asyncio.gather(start(Connection(read)), start(Connection(read)))
@@ -115,10 +122,21 @@ class SqliteBackend(RowBackend):
                 connection.abandon()
             raise
         self._writer, self._reader, self._lister = writer, reader, lister
-        if not read_only and setup is Setup.AUTO:
+        if create and not self._read_only:
             self._version = VERSION
 
+    async def _find(self, missing: asyncio.Lock, *, create: bool = False) -> None:
+        """Open the file that was not there; `create` makes it."""
+        async with missing:
+            if self._missing is None:
+                return  # whoever had the lock found it
+            if not create and not os.path.exists(self._path):  # noqa: ASYNC240, PTH110  # one look
+                raise too_old(self._path, 0)
+            await self._connect(create=create)
+            self._missing = None
+
     async def close(self) -> None:
+        self._missing = None
         if self._writer is not None:
             with suppress(sqlite3.Error):
                 await self._writer.run(_let_go_of_log)
@@ -130,6 +148,8 @@ class SqliteBackend(RowBackend):
                 setattr(self, name, None)
 
     async def setup(self) -> None:
+        if self._missing is not None:
+            await self._find(self._missing, create=True)
         await self._write(set_up, self._path, self._options)
         self._version = VERSION
 
@@ -154,6 +174,8 @@ class SqliteBackend(RowBackend):
     async def _write(self, function: Callable[..., _T], *args: Any, thread_id: str | None = None) -> _T:
         if self._read_only and self._reader is not None:
             raise ReadOnlyError(f"{self._path}: the store was opened read-only")
+        if self._writer is None and self._missing is not None:
+            await self._find(self._missing)
         if self._writer is None:
             raise StoreClosedError(f"{self._name}: the store is not open")
         with translated(self._path, thread_id):
@@ -162,6 +184,9 @@ class SqliteBackend(RowBackend):
     async def _read(
         self, connection: Connection | None, thread_id: str | None, function: Callable[..., _T], *args: Any
     ) -> _T:
+        if connection is None and self._missing is not None:
+            await self._find(self._missing)
+            connection = self._lister if function is list_heads else self._reader
         if connection is None:
             raise StoreClosedError(f"{self._name}: the store is not open")
         if not self._version:

@@ -15,9 +15,10 @@ from strata_sqlite._commit import roll_back
 from strata_sqlite._options import SqliteOptions, Synchronous
 from strata_sqlite._schema import APPLICATION_ID, PAGE_SIZE, STEPS, VERSION
 
-__all__ = ["check", "connect", "identify", "open_reader", "open_writer", "set_up"]
+__all__ = ["MISSING", "check", "connect", "identify", "open_reader", "open_writer", "set_up", "too_old"]
 
 _OLDEST_SQLITE: Final = (3, 35, 0)
+MISSING: Final = 'the database file does not exist; open it for writing with setup="auto" to create it'
 _STATEMENTS_KEPT: Final = 128
 """Prepared statements a connection keeps: those of every size of batch."""
 
@@ -52,13 +53,13 @@ def _why_not(path: str, mode: str) -> str:
     if not os.path.isdir(folder):  # noqa: PTH112
         return f"the folder {folder} does not exist"
     if mode != "rwc" and not os.path.exists(path):  # noqa: PTH110
-        return "the database file does not exist"
+        return MISSING
     return "the database file cannot be opened; check its permissions and those of its folder"
 
 
 def open_writer(path: str, options: SqliteOptions, *, create: bool) -> sqlite3.Connection:
-    """Open the connection that writes; `create` makes or upgrades the tables."""
-    db = connect(path, "rwc", options)
+    """Open the connection that writes; `create` makes the file, and makes or upgrades the tables."""
+    db = connect(path, "rwc" if create else "rw", options)
     try:
         version = identify(db, path)
         db.execute(f"PRAGMA synchronous = {options.synchronous.value}")
@@ -130,14 +131,18 @@ def check(db: sqlite3.Connection, path: str, *, oldest: int) -> int:
     """
     version = identify(db, path)
     if version < oldest:
-        found = str(version) if version else "none"
-        state = f"has schema version {version}" if version else "was never set up"
-        raise SchemaVersionError(
-            f'{path}: the database {state}; call store.setup() once, or open it for writing with setup="auto"',
-            found=found,
-            supported=str(VERSION),
-        )
+        raise too_old(path, version)
     return version
+
+
+def too_old(path: str, version: int) -> SchemaVersionError:
+    """Return the error for a file of an older schema version; 0 is one without, or no file at all."""
+    state = f"has schema version {version}" if version else "was never set up"
+    return SchemaVersionError(
+        f'{path}: the database {state}; call store.setup() once, or open it for writing with setup="auto"',
+        found=str(version) if version else "none",
+        supported=str(VERSION),
+    )
 
 
 def set_up(db: sqlite3.Connection, path: str, options: SqliteOptions) -> None:

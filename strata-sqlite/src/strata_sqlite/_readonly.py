@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from strata_core.errors import StoreBusyError, StoreUnavailableError
 from strata_sqlite._connection import Connection
-from strata_sqlite._files import connect, identify
+from strata_sqlite._files import MISSING, connect, identify
 from strata_sqlite._options import SqliteOptions
 
 __all__ = ["ReadOnlyConnection"]
@@ -76,7 +76,7 @@ class ReadOnlyConnection(Connection):
         try:
             now = os.stat(self._path)  # noqa: PTH116  # one call instead of a Path a read
         except FileNotFoundError:
-            raise StoreUnavailableError(f"{self._path}: the database file does not exist") from None
+            raise StoreUnavailableError(f"{self._path}: {MISSING}") from None
         except OSError as error:
             raise StoreUnavailableError(f"{self._path}: the database file cannot be read: {error}") from error
         return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns

@@ -4,7 +4,7 @@ from typing import Final
 
 from strata_conformance.suite._arguments import ArgumentRuleTests
 from strata_conformance.suite._backend import OpenBackend
-from strata_conformance.suite._base import OpenStore, Reference, Store
+from strata_conformance.suite._base import Footprint, OpenStore, Reference, Store
 from strata_conformance.suite._blobs import BlobStoreTests, OpenBlobs
 from strata_conformance.suite._cancellation import CancellationTests
 from strata_conformance.suite._damaged import DamagedThreadTests
@@ -25,6 +25,7 @@ from strata_conformance.suite._retention import RetentionTests
 from strata_conformance.suite._rows import RowPrimitiveTests
 from strata_conformance.suite._rulebook import RuleBookTests
 from strata_conformance.suite._saves import CheckpointStoreTests
+from strata_conformance.suite._setup import SetupTests
 from strata_conformance.suite._size import SizeTests
 from strata_conformance.suite._stored import StoredRowTests
 from strata_conformance.suite._stores import RowBackendTests, StoreTests
@@ -42,6 +43,7 @@ __all__ = [
     "CheckpointStoreTests",
     "DeltaTests",
     "ExternalBlobTests",
+    "Footprint",
     "InputRuleTests",
     "LeaseTests",
     "LifecycleTests",
@@ -59,6 +61,7 @@ __all__ = [
     "RowBackendTests",
     "RowPrimitiveTests",
     "RuleBookTests",
+    "SetupTests",
     "Store",
     "StoreTests",
     "StoredRowTests",
@@ -78,6 +81,7 @@ CLASSES: Final = (
     InputRuleTests,
     ArgumentRuleTests,
     LifecycleTests,
+    SetupTests,
     CancellationTests,
     LostCallTests,
     SizeTests,

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pytest
 
+from strata_conformance._footprint import files
 from strata_conformance._runner import run
 from strata_core.capabilities import Capability
+from strata_core.errors import StrataError, UnsupportedError
+from strata_core.options import Setup
 from strata_core.ports import CheckpointQuery, CheckpointRetention, CheckpointStore
 from strata_core.rows import RowBackend
 from strata_core.testing import FakeClock
 
-__all__ = ["OpenStore", "PortTests", "Reference", "Store", "SuiteTests"]
+__all__ = ["Footprint", "OpenStore", "PortTests", "Reference", "Store", "SuiteTests", "lasting"]
 
 
 class Store(CheckpointStore, CheckpointQuery, CheckpointRetention, Protocol):
@@ -24,6 +28,12 @@ class Store(CheckpointStore, CheckpointQuery, CheckpointRetention, Protocol):
 OpenStore: TypeAlias = Callable[..., AbstractAsyncContextManager[Store]]
 Reference: TypeAlias = str | Callable[[], RowBackend | AbstractAsyncContextManager[Store]]
 """How another process opens the storage of a test: a URL, or something to call that can be pickled."""
+Footprint: TypeAlias = Callable[[], Mapping[str, object]]
+"""What stands in the place of a test's storage at this moment, by name, as its owner sees it: files, tables, keys."""
+
+lasting = pytest.mark.lasting
+"""Marks what is tested of storage that has to be set up, which memory of a process has not."""
+_BLANK = ("open_blank_backend", "open_blank_store")
 
 
 class SuiteTests:
@@ -33,11 +43,14 @@ class SuiteTests:
         known_failures: Names of tests that are known to fail, each with the reason.  They must fail: one that passes
             fails the run, until it is taken off the list.
         store_name: What reports call the store; by default the name of the class.
+        in_memory: Whether the storage is memory of this process: it is there as soon as it is asked for, so opening it
+            creates nothing.  A store that declares `Capability.MULTI_PROCESS` cannot be.
         strata_trace: What the running test asked of the stores that it opened.
     """
 
     known_failures: ClassVar[Mapping[str, str]] = {}
     store_name: ClassVar[str] = ""
+    in_memory: ClassVar[bool] = False
     strata_trace: object = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -57,6 +70,16 @@ class SuiteTests:
         """The time of this test, for a store that has no clock of its own: give it to whatever you open."""
         return FakeClock()
 
+    @pytest.fixture
+    def footprint(self, tmp_path: Path) -> Footprint:
+        """What shows that opening a store created or changed something.
+
+        By default the files in ``tmp_path`` with their content.  A store that keeps its data elsewhere overrides it:
+        the function returns, for instance, the tables of a schema, or the keys under a prefix, with whatever of their
+        content tells one state from another.
+        """
+        return lambda: files(tmp_path)
+
     @pytest.fixture(autouse=True)
     def _gate(self, request: pytest.FixtureRequest) -> None:
         reason = self.known_failures.get(request.function.__name__)
@@ -64,9 +87,17 @@ class SuiteTests:
             request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
         needed = [mark.args[0] for mark in request.node.iter_markers("requires")]
         refused = [mark.args[0] for mark in request.node.iter_markers("refuses")]
-        if not needed and not refused:
+        lasts = request.node.get_closest_marker("lasting") is not None
+        if not needed and not refused and not lasts:
             return
-        declared = self._declared(request)
+        blank = next((name for name in _BLANK if name in request.fixturenames), None)
+        if blank is not None and not self.in_memory and request.getfixturevalue(blank) is None:
+            pytest.skip(f"{type(self).__name__}: no blank place given, so nothing can be seen to be created in it")
+        declared = self._declared(request, Setup.AUTO if blank is None or self.in_memory else Setup.NEVER)
+        if lasts and self.in_memory:
+            assert Capability.MULTI_PROCESS not in declared, f"{type(self).__name__} is not in memory of this process"
+            request.node.user_properties.append(("inapplicable", "in memory"))
+            pytest.skip(f"{type(self).__name__}: the storage is memory of this process, so nothing has to be set up")
         for capability in needed:
             if capability not in declared:
                 request.node.user_properties.append(("inapplicable", "undeclared"))
@@ -76,8 +107,8 @@ class SuiteTests:
                 request.node.user_properties.append(("inapplicable", "declared"))
                 pytest.skip(f"{type(self).__name__}: the store declares {capability.value}, so refuses nothing")
 
-    def _declared(self, request: pytest.FixtureRequest) -> frozenset[Capability]:
-        raise AssertionError(type(self).__name__)
+    def _declared(self, request: pytest.FixtureRequest, setup: Setup) -> frozenset[Capability]:
+        raise AssertionError(type(self).__name__, request, setup)
 
 
 class PortTests(SuiteTests):
@@ -88,9 +119,18 @@ class PortTests(SuiteTests):
         """A factory of async context managers; the author's one fixture.
 
         Each call gives another handle on the same storage, which is empty when the test begins.  Options that a test
-        may give: ``deltas``, ``offload`` and ``read_only``, as `strata_core.open_store` takes them.
+        may give: ``deltas``, ``offload``, ``read_only`` and ``setup``, as `strata_core.open_store` takes them.
         """
         pytest.fail(f"{type(self).__name__} must define the fixture 'open_store'", pytrace=False)
+
+    @pytest.fixture
+    def open_blank_store(self, open_store: OpenStore) -> OpenStore | None:
+        """A factory like `open_store`, of a place where no store was ever set up.
+
+        By default `open_store` itself, whose storage is so when the test begins.  Where that one was prepared, for
+        speed, this gives another place; None leaves the tests of what opening creates out, and the report says so.
+        """
+        return open_store
 
     @pytest.fixture
     def reference(self) -> Reference | None:
@@ -102,11 +142,23 @@ class PortTests(SuiteTests):
         """
         return None
 
-    def _declared(self, request: pytest.FixtureRequest) -> frozenset[Capability]:
-        open_store: OpenStore = request.getfixturevalue("open_store")
+    def _declared(self, request: pytest.FixtureRequest, setup: Setup) -> frozenset[Capability]:
+        blank = "open_store" if setup is Setup.AUTO else "open_blank_store"
+        open_store: OpenStore = request.getfixturevalue(blank)
 
         async def ask() -> frozenset[Capability]:
-            async with open_store() as store:
-                return store.capabilities
+            if setup is Setup.AUTO:
+                async with open_store() as store:
+                    return store.capabilities
+            lacking: set[Capability] = set()
+            for options in ({}, {"read_only": True}):
+                try:
+                    async with open_store(setup=setup, **options) as store:
+                        return store.capabilities
+                except UnsupportedError as error:
+                    lacking.add(error.capability)
+                except StrataError:
+                    continue  # it cannot be opened so, and says no more
+            return frozenset(Capability) - lacking
 
         return run(ask())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import pytest
@@ -13,7 +14,10 @@ import pytest
 from strata_conformance._promise import promise
 from strata_conformance._samples import THREAD_IDS
 from strata_conformance.suite._backend import BackendTests, OpenBackend, opened, row
+from strata_conformance.suite._base import Footprint, lasting
 from strata_core.capabilities import Capability
+from strata_core.errors import SchemaVersionError
+from strata_core.options import Setup
 from strata_core.rows import (
     NOTHING,
     WRITE_IDS_KEPT,
@@ -33,6 +37,15 @@ __all__ = ["RowPrimitiveTests"]
 
 HOUR = 3_600_000_000
 own_blobs = pytest.mark.requires(Capability.OWN_BLOBS)
+
+
+READS: Final[dict[str, Callable[[RowBackend], Awaitable[Any]]]] = {
+    "read_head": lambda backend: backend.read_head("t"),
+    "read": lambda backend: backend.read("t", None, None),
+    "read_blobs": lambda backend: backend.read_blobs("t", ["sha256:" + 64 * "0"]),
+    "list_heads": lambda backend: backend.list_heads(HeadQuery()),
+}
+NEEDED: Final = {"read_blobs": Capability.OWN_BLOBS, "list_heads": Capability.QUERY}
 
 
 async def append(backend: RowBackend, thread_id: str, n: int = 0, **fields: Any) -> Committed | Refused:
@@ -416,3 +429,39 @@ class RowPrimitiveTests(BackendTests):
 
         assert head is not None
         assert 0 == head.sequence
+
+    @promise("row-17")
+    @lasting
+    async def test_a_backend_waits_to_be_set_up(self, open_blank_backend: OpenBackend, footprint: Footprint) -> None:
+        """A backend opens with `Setup.NEVER` where nothing was ever set up, and creates nothing: every call raises
+        SchemaVersionError with "none" as what was found, until `setup` creates what it needs, for this backend and
+        every other.
+        """
+        before = footprint()
+        found = {}
+        async with opened(open_blank_backend(), setup=Setup.NEVER) as one:
+            unserved = {name for name, needed in NEEDED.items() if needed not in one.capabilities}
+            reads = {name: ask for name, ask in READS.items() if name not in unserved}
+            async with opened(open_blank_backend(), setup=Setup.NEVER) as two:
+                for backend in (one, two):
+                    for name, ask in reads.items():
+                        with pytest.raises(SchemaVersionError) as caught:
+                            await ask(backend)
+                        found[name] = caught.value.found
+                    with pytest.raises(SchemaVersionError) as caught:
+                        await append(backend, "t")
+                    found["commit"] = caught.value.found
+                after = footprint()
+                await one.setup()
+                outcome = await append(one, "t")
+                head = await two.read_head("t")
+        async with opened(open_blank_backend(), setup=Setup.NEVER) as three:
+            again = await append(three, "t")
+
+        assert dict.fromkeys([*reads, "commit"], "none") == found
+        assert before == after
+        assert isinstance(outcome, Committed)
+        assert head is not None
+        assert 0 == head.sequence
+        assert isinstance(again, Committed)
+        assert 1 == again.sequence

@@ -26,6 +26,7 @@ from strata_conformance.suite._retention import RetentionTests
 from strata_conformance.suite._rows import RowPrimitiveTests
 from strata_conformance.suite._rulebook import RuleBookTests
 from strata_conformance.suite._saves import CheckpointStoreTests
+from strata_conformance.suite._setup import SetupTests
 from strata_conformance.suite._size import SizeTests
 from strata_conformance.suite._stored import StoredRowTests
 from strata_core.store import RowStore
@@ -47,6 +48,7 @@ class StoreTests(
     InputRuleTests,
     ArgumentRuleTests,
     LifecycleTests,
+    SetupTests,
     CancellationTests,
     LostCallTests,
     SizeTests,
@@ -65,3 +67,10 @@ class RowBackendTests(
     def open_store(self, open_backend: OpenBackend) -> OpenStore:
         """Core's store on the backend."""
         return lambda **options: RowStore(open_backend(), **options)
+
+    @pytest.fixture
+    def open_blank_store(self, open_blank_backend: OpenBackend | None) -> OpenStore | None:
+        """Core's store on a backend of a place where no store was ever set up."""
+        if open_blank_backend is None:
+            return None
+        return lambda **options: RowStore(open_blank_backend(), **options)

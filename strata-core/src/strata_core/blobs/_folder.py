@@ -25,7 +25,7 @@ class FileSystemBlobStore:
     spelled ``sha256-<hex digest of the ID>``.  Nothing but a thread's folder and its files is touched, and no symbolic
     link below the root is followed.
 
-    Making the object touches nothing on disk; folders are created by the first `put` that needs them, never by `get`.
+    Making the object changes nothing on disk; folders are created by the first `put` that needs them, never by `get`.
     The work is done in a thread.  A cancelled `put` or `delete_thread` returns once its thread has come to an end, so
     that nothing happens behind the caller's back.
 
@@ -33,7 +33,7 @@ class FileSystemBlobStore:
         root: The folder, taken relative to the working directory of this moment.
 
     Raises:
-        InvalidInputError: `root` is no path.
+        InvalidInputError: `root` is no path, or the path of a file.
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
@@ -113,7 +113,10 @@ def _absolute(root: object) -> Path:
         raise InvalidInputError("root", f"must be a str or a path, not {type(root).__name__}")
     if not path or "\0" in path:
         raise InvalidInputError("root", "must name a folder: it is empty or has a NUL")
-    return Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would look at the disk
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links
+    if absolute.is_file():
+        raise InvalidInputError("root", f"{absolute} is a file; name a folder, which need not exist yet")
+    return absolute
 
 
 def _unavailable(verb: str, path: Path, error: OSError, *, maybe_written: bool = False) -> StoreUnavailableError:

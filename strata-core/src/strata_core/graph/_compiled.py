@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Generic, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from strata_core._validation import check_thread_id
-from strata_core.errors import InvalidInputError
-from strata_core.graph._begin import open_journal, own_state, take_over
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._end import end_thread
-from strata_core.graph._inputs import check_if_exists, check_limits, check_store
-from strata_core.graph._journal import Position, RefusedError, UnsavableStateError
-from strata_core.graph._keys import check_user_metadata, read_visit, user_metadata
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
-from strata_core.graph._refusals import refuse_run
-from strata_core.graph._results import Cancelled, Failed, FailureCode, RunResult
-from strata_core.graph._resume import plan_reentry
-from strata_core.graph._run import Run
+from strata_core.graph._reenter import resume_thread
+from strata_core.graph._results import Cancelled, Failed, RunResult
 from strata_core.graph._signals import HumanSignal
-from strata_core.graph._stop import Stop
-from strata_core.graph._sync import SyncStore, call_sync
+from strata_core.graph._start import start_thread
+from strata_core.graph._sync import SyncCalls
 from strata_core.ports import CheckpointStore
 from strata_core.records import GraphIdentity
 
@@ -31,7 +23,7 @@ __all__ = ["CompiledGraph"]
 S = TypeVar("S")
 
 
-class CompiledGraph(Generic[S]):
+class CompiledGraph(SyncCalls[S]):
     """A graph that is ready to run.  Immutable, and safe to share between tasks, threads and event loops.
 
     A graph's own trouble is a result; misuse and a store that is down raise.
@@ -42,8 +34,7 @@ class CompiledGraph(Generic[S]):
     with it by itself, and `end` is the way out.
     """
 
-    __slots__ = ("_plan",)
-    _plan: Plan[S]
+    __slots__ = ()
 
     def __init__(self, plan: Plan[S]) -> None:
         object.__setattr__(self, "_plan", plan)
@@ -108,31 +99,16 @@ class CompiledGraph(Generic[S]):
             StoreUnavailableError: The store is down.
             asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
         """
-        plan = self._plan
-        check_thread_id(thread_id)
-        if store is not None:
-            check_store(store)
-        pairs = check_user_metadata(metadata)
-        check_limits(deadline, cancellation)
-        fresh = check_if_exists(if_exists)
-        state = own_state(plan, state, store)
-        stop = Stop(plan.clock, deadline, cancellation)
-        journal = open_journal(plan, thread_id, store, pairs, stop)
-        journal.fresh = fresh
-        run = Run(plan, thread_id, journal, stop, pairs)
-        run.node, run.state = plan.entry, state
-
-        async def begin() -> RunResult[S] | None:
-            await stop.clear()
-            try:
-                await journal.start(Position(None, plan.entry.name, state))
-            except UnsavableStateError as error:
-                raise error.cause from None
-            except RefusedError as error:
-                return await refuse_run(thread_id, journal, error)
-            return None
-
-        return await run.guarded(begin())
+        return await start_thread(
+            self._plan,
+            thread_id,
+            state,
+            store,
+            metadata=metadata,
+            deadline=deadline,
+            cancellation=cancellation,
+            if_exists=if_exists,
+        )
 
     async def resume(
         self,
@@ -167,46 +143,7 @@ class CompiledGraph(Generic[S]):
             StoreUnavailableError: The store is down.
             asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
         """
-        plan = self._plan
-        check_thread_id(thread_id)
-        if signal is not None and not isinstance(signal, HumanSignal):
-            raise InvalidInputError("signal", f"must be a HumanSignal or None, not {type(signal).__name__}")
-        check_store(store)
-        check_limits(deadline, cancellation)
-        stop = Stop(plan.clock, deadline, cancellation)
-        try:
-            found = plan_reentry(plan, thread_id, await store.load(thread_id), signal)
-        except BaseException:
-            stop.close()
-            raise
-        if isinstance(found, Failed):
-            stop.close()
-            return found
-        pairs = user_metadata(found.entry.checkpoint.metadata)
-        journal = open_journal(plan, thread_id, store, pairs, stop)
-        journal.decision = found.decision
-        journal.carried = read_visit(found.entry.checkpoint.metadata)
-        run = Run(plan, thread_id, journal, stop, pairs)
-        run.node, run.state = found.node, found.state
-        run.show(found.decision)
-
-        async def begin() -> RunResult[S] | None:
-            try:
-                await take_over(plan, journal, store, found)
-            except UnsavableStateError as error:
-                text = f"thread '{thread_id}' refuses the signal: the state cannot be saved with it; it still waits"
-                return Failed(thread_id, FailureCode.INVALID_SIGNAL, text, detail=str(error.cause))
-            except RefusedError as error:
-                if error.held:
-                    text = (
-                        f"somebody holds a live lease on thread '{thread_id}'; wait until it is given back or expires"
-                    )
-                    return Failed(thread_id, FailureCode.LEASE_HELD, text)
-                text = f"somebody else has resumed thread '{thread_id}'"
-                return Failed(thread_id, FailureCode.ALREADY_RESUMED, text)
-            return None
-
-        return await run.guarded(begin())
+        return await resume_thread(self._plan, thread_id, signal, store, deadline=deadline, cancellation=cancellation)
 
     async def end(
         self, thread_id: str, store: CheckpointStore, *, by: str | None = None, reason: str | None = None
@@ -230,78 +167,4 @@ class CompiledGraph(Generic[S]):
             InvalidInputError: An argument breaks a rule.
             StoreUnavailableError: The store is down.
         """
-        check_thread_id(thread_id)
-        check_store(store)
-        for name, text in (("by", by), ("reason", reason)):
-            if text is not None and type(text) is not str:
-                raise InvalidInputError(name, f"must be a str, not {type(text).__name__}")
         return await end_thread(self._plan, thread_id, store, by, reason)
-
-    def run_sync(
-        self,
-        thread_id: str,
-        state: S,
-        store: SyncStore | None = None,
-        *,
-        metadata: Mapping[str, str] | None = None,
-        deadline: datetime | timedelta | None = None,
-        cancellation: CancellationToken | None = None,
-        if_exists: Literal["append", "error"] = "append",
-    ) -> RunResult[S]:
-        """Do what `run` does, without an event loop: for scripts and threads.
-
-        Args:
-            thread_id: The thread.
-            state: The state to begin with.
-            store: A store that is not open yet, such as what `open_store` returns; open for this call only.
-            metadata: As for `run`.
-            deadline: As for `run`.
-            cancellation: As for `run`.
-            if_exists: As for `run`.
-
-        Raises:
-            UsageError: An event loop runs in this thread.
-        """
-        return call_sync(
-            "run_sync",
-            store,
-            lambda opened: self.run(
-                thread_id,
-                state,
-                opened,
-                metadata=metadata,
-                deadline=deadline,
-                cancellation=cancellation,
-                if_exists=if_exists,
-            ),
-        )
-
-    def resume_sync(
-        self,
-        thread_id: str,
-        signal: HumanSignal | None,
-        store: SyncStore,
-        *,
-        deadline: datetime | timedelta | None = None,
-        cancellation: CancellationToken | None = None,
-    ) -> RunResult[S]:
-        """Do what `resume` does, without an event loop; `store` as for `run_sync`.
-
-        Raises:
-            UsageError: An event loop runs in this thread.
-        """
-        return call_sync(
-            "resume_sync",
-            store,
-            lambda opened: self.resume(thread_id, signal, opened, deadline=deadline, cancellation=cancellation),
-        )
-
-    def end_sync(
-        self, thread_id: str, store: SyncStore, *, by: str | None = None, reason: str | None = None
-    ) -> Cancelled | Failed:
-        """Do what `end` does, without an event loop; `store` as for `run_sync`.
-
-        Raises:
-            UsageError: An event loop runs in this thread.
-        """
-        return call_sync("end_sync", store, lambda opened: self.end(thread_id, opened, by=by, reason=reason))

@@ -9,7 +9,9 @@ from typing import Final, TypeVar
 
 import attrs
 
-from strata_core.errors import ConflictError, LeaseHeldError, StoreUnavailableError
+from strata_core._validation import check_thread_id
+from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, StoreUnavailableError
+from strata_core.graph._inputs import check_store
 from strata_core.graph._journal import repeat
 from strata_core.graph._keys import ENDED_BY, ENDED_REASON, user_metadata
 from strata_core.graph._plan import Plan
@@ -30,6 +32,11 @@ async def end_thread(
     plan: Plan[S], thread_id: str, store: CheckpointStore, by: str | None, reason: str | None
 ) -> Cancelled | Failed:
     """End a thread where it stands, if nobody has written to it meanwhile and no live lease holds it."""
+    check_thread_id(thread_id)
+    check_store(store)
+    for name, text in (("by", by), ("reason", reason)):
+        if text is not None and type(text) is not str:
+            raise InvalidInputError(name, f"must be a str, not {type(text).__name__}")
     entry = await store.load(thread_id)
     if entry is None:
         return refuse_missing(plan, thread_id)

@@ -1,50 +1,99 @@
-"""Calling a graph without an event loop."""
+"""The calls of a graph that need no event loop."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Generic, Literal, TypeVar
 
-from strata_core.errors import InvalidInputError, UsageError
-from strata_core.ports import CheckpointStore
+from strata_core.graph._blocking import SyncStore, call_sync
+from strata_core.graph._cancellation import CancellationToken
+from strata_core.graph._end import end_thread
+from strata_core.graph._plan import Plan
+from strata_core.graph._reenter import resume_thread
+from strata_core.graph._results import Cancelled, Failed, RunResult
+from strata_core.graph._signals import HumanSignal
+from strata_core.graph._start import start_thread
 
-__all__ = ["SyncStore", "call_sync"]
+__all__ = ["SyncCalls"]
 
-T = TypeVar("T")
-
-SyncStore: TypeAlias = CheckpointStore | AbstractAsyncContextManager[CheckpointStore]
-"""A store for the calls without an event loop: one that is not open yet, such as what `open_store` returns."""
+S = TypeVar("S")
 
 
-def call_sync(method: str, store: SyncStore | None, call: Callable[[Any], Awaitable[T]]) -> T:
-    """Run `call` with the store in an event loop of its own.
+class SyncCalls(Generic[S]):
+    """What a compiled graph does without an event loop: its calls for scripts and threads."""
 
-    A store belongs to the loop that opened it, so one that can be entered is opened for this call and closed after it.
+    __slots__ = ("_plan",)
+    _plan: Plan[S]
 
-    Raises:
-        UsageError: An event loop runs in this thread, or the store is open already.
-        InvalidInputError: The store is the path or URL of one.
-    """
-    if isinstance(store, str | os.PathLike):
-        raise InvalidInputError("store", f"must be a store, not {type(store).__name__}; pass open_store(...) itself")
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        raise UsageError(f"{method} blocks, and this thread runs an event loop; await {method.removesuffix('_sync')}")
+    def run_sync(
+        self,
+        thread_id: str,
+        state: S,
+        store: SyncStore | None = None,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+        if_exists: Literal["append", "error"] = "append",
+    ) -> RunResult[S]:
+        """Do what `run` does, without an event loop: for scripts and threads.
 
-    async def main() -> T:
-        if isinstance(store, AbstractAsyncContextManager):
-            async with AsyncExitStack() as stack:
-                try:
-                    opened = await stack.enter_async_context(store)
-                except UsageError as error:
-                    raise UsageError(f"{error}; pass open_store(...) itself to {method}, not entered before") from error
-                return await call(opened)
-        return await call(store)
+        Args:
+            thread_id: The thread.
+            state: The state to begin with.
+            store: A store that is not open yet, such as what `open_store` returns; open for this call only.
+            metadata: As for `run`.
+            deadline: As for `run`.
+            cancellation: As for `run`.
+            if_exists: As for `run`.
 
-    return asyncio.run(main())
+        Raises:
+            UsageError: An event loop runs in this thread.
+        """
+        return call_sync(
+            "run_sync",
+            store,
+            lambda opened: start_thread(
+                self._plan,
+                thread_id,
+                state,
+                opened,
+                metadata=metadata,
+                deadline=deadline,
+                cancellation=cancellation,
+                if_exists=if_exists,
+            ),
+        )
+
+    def resume_sync(
+        self,
+        thread_id: str,
+        signal: HumanSignal | None,
+        store: SyncStore,
+        *,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Do what `resume` does, without an event loop; `store` as for `run_sync`.
+
+        Raises:
+            UsageError: An event loop runs in this thread.
+        """
+        return call_sync(
+            "resume_sync",
+            store,
+            lambda opened: resume_thread(
+                self._plan, thread_id, signal, opened, deadline=deadline, cancellation=cancellation
+            ),
+        )
+
+    def end_sync(
+        self, thread_id: str, store: SyncStore, *, by: str | None = None, reason: str | None = None
+    ) -> Cancelled | Failed:
+        """Do what `end` does, without an event loop; `store` as for `run_sync`.
+
+        Raises:
+            UsageError: An event loop runs in this thread.
+        """
+        return call_sync("end_sync", store, lambda opened: end_thread(self._plan, thread_id, opened, by, reason))

@@ -104,7 +104,7 @@ class Reader:
                 content = contents.get(digest)
                 if content is None:
                     problem = f"refers to blob {digest} at {key!r}, which the blob store doesn't have"
-                    raise _MissingBlobError(CorruptCheckpointError(thread_id, sequence, problem))
+                    raise _MissingBlobError(self._with_way_out(CorruptCheckpointError(thread_id, sequence, problem)))
                 if digest not in values:
                     if digest_of(content) != digest:
                         problem = f"refers to blob {digest} at {key!r}, whose content does not match that hash"
@@ -115,6 +115,12 @@ class Reader:
                         problem = f"refers to blob {digest} at {key!r}, which is not JSON: {error}"
                         raise CorruptCheckpointError(thread_id, sequence, problem) from None
                 item.state[key] = copy_json(values[digest])
+
+    def _with_way_out(self, error: CorruptCheckpointError) -> CorruptCheckpointError:
+        """Note what to try; the message itself is the same in every engine."""
+        if self._external is None:
+            error.add_note("If offloaded values lie outside the database, open it with offload=Offload(blobs=...).")
+        return error
 
     async def _fetch(self, thread_id: str, digests: set[str]) -> dict[str, bytes]:
         if self._external is None:

@@ -132,7 +132,7 @@ class FolderBackend(RowBackend):
 
     def _look(self) -> None:
         if not self._root.is_dir():
-            raise StoreUnavailableError(f"{self._root}: there is no such folder")
+            raise StoreUnavailableError(f'{self._root}: there is no such folder; setup="auto" creates it for writing')
         with self._locked():
             pass
 

@@ -1,0 +1,186 @@
+"""Connections: taken from a pool for one statement each, and given back whatever comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import socket
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar, cast
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from strata_core.errors import StoreClosedError, StoreUnavailableError
+from strata_postgres._address import Address
+from strata_postgres._errors import REPEATABLE, translate
+
+__all__ = ["Pool"]
+
+_T = TypeVar("_T")
+_Connection = AsyncConnection[tuple[Any, ...]]
+_Record = tuple[Any, ...]
+Arguments = Sequence[Any] | Mapping[str, Any]
+
+_ATTEMPTS: Final = 10
+"""How often a call that the server undid, because of what others did, is made."""
+
+
+class _Connector:
+    """Makes connections for the pool, and remembers why the last one failed: the pool only says that it timed out."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    async def connect(self, conninfo: str, **options: Any) -> _Connection:
+        try:
+            connection = await AsyncConnection.connect(conninfo, **options)
+        except Exception as error:
+            self.error = error
+            raise
+        self.error = None
+        return connection
+
+
+class Pool:
+    """Connections in autocommit, without any state of a session: every call is one statement, sent at once.
+
+    A call that is cancelled goes on to its end in the background, so that its connection comes back sound; `close`
+    waits for it.  A server that does not answer within `command_timeout` loses the connection.
+
+    Args:
+        address: Where the database is.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        options = address.options
+        self._timeout = options.command_timeout.total_seconds()
+        self._connector = _Connector()
+        self._connect_options: dict[str, Any] = {
+            "autocommit": True,
+            "prepare_threshold": None,  # prepared statements are state of a session
+            "client_encoding": "utf8",
+            "connect_timeout": max(1, -int(-options.connect_timeout.total_seconds() // 1)),
+        }
+        self._pool = AsyncConnectionPool(
+            address.conninfo,
+            connection_class=cast("type[_Connection]", self._connector),
+            kwargs=self._connect_options,
+            min_size=options.min_connections,
+            max_size=options.max_connections,
+            timeout=options.pool_timeout.total_seconds(),
+            open=False,
+            name="strata",
+        )
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def connect(self) -> _Connection:
+        """Return a connection outside of the pool; the caller closes it.
+
+        Raises:
+            StoreUnavailableError: The server cannot be reached, or does not let us in.
+        """
+        try:
+            return await self._connector.connect(self._address.conninfo, **self._connect_options)
+        except psycopg.Error as error:
+            raise translate(error, self._address, sent=False) from self._address.cause(error)
+
+    async def open(self) -> None:
+        """Begin to make connections; waits for none."""
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Wait for what is under way and close every connection.  Idempotent."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._pool.close()
+
+    async def fetch(
+        self, statement: str, arguments: Arguments, *, writing: bool = False, thread_id: str | None = None
+    ) -> list[_Record]:
+        """Run one statement and return its rows.
+
+        A read whose connection turns out to be lost is made again, once; a write never is, unless the server said that
+        it undid it.
+
+        Raises:
+            StrataError: Whatever went wrong, from the driver's error.
+        """
+        return await self._to_its_end(self._fetch(statement, arguments, writing=writing, thread_id=thread_id))
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, _T]) -> _T:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _fetch(
+        self, statement: str, arguments: Arguments, *, writing: bool, thread_id: str | None
+    ) -> list[_Record]:
+        lost = False
+        for left in reversed(range(_ATTEMPTS)):
+            connection = await self._acquire()
+            try:
+                return await self._execute(connection, statement, arguments)
+            except psycopg.Error as error:
+                if error.sqlstate in REPEATABLE and left:
+                    continue
+                if not writing and connection.closed and not lost:
+                    lost = True
+                    continue
+                failure = translate(error, self._address, writing=writing, thread_id=thread_id)
+                raise failure from self._address.cause(error)
+            except TimeoutError:
+                raise StoreUnavailableError(
+                    f"{self._address}: the server did not answer within {self._timeout:g} s", maybe_written=writing
+                ) from None
+            finally:
+                await self._pool.putconn(connection)
+        raise AssertionError("unreachable")
+
+    async def _execute(self, connection: _Connection, statement: str, arguments: Arguments) -> list[_Record]:
+        timer = asyncio.get_running_loop().call_later(self._timeout, _cut, connection)
+        try:
+            cursor = connection.cursor(binary=True)
+            await cursor.execute(statement, arguments, prepare=False)
+            return await cursor.fetchall()
+        except psycopg.OperationalError:
+            if timer.when() <= asyncio.get_running_loop().time():
+                raise TimeoutError from None
+            raise
+        finally:
+            timer.cancel()
+
+    async def _acquire(self) -> _Connection:
+        """Return a connection that was not closed by the other side while it lay there."""
+        while True:
+            try:
+                connection = await self._pool.getconn()
+            except PoolClosed:
+                raise StoreClosedError(f"{self._address}: the store is not open") from None
+            except PoolTimeout as error:
+                why = self._connector.error or error
+                raise translate(PoolTimeout(*why.args), self._address, sent=False) from self._address.cause(why)
+            if not _is_stale(connection):
+                return connection
+            await connection.close()
+            await self._pool.putconn(connection)  # which makes another one in its place
+
+
+def _is_stale(connection: _Connection) -> bool:
+    """Tell whether the server has said something without being asked: that it goes.  Costs no round trip."""
+    if connection.closed:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _cut(connection: _Connection) -> None:
+    """End a connection under a call that waits on it: the driver finds the other side gone, and cleans up by itself."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
+        duplicate.shutdown(socket.SHUT_RDWR)
