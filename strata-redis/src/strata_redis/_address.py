@@ -122,8 +122,8 @@ def _parameters(query: str, shown: str) -> dict[str, str]:
     if len(found) != len(pairs) or found.keys() - {"cluster", "sentinel", "prefix", "db"}:
         raise InvalidInputError(
             "url",
-            f"{shown!r}: the query may say cluster, sentinel, prefix and db, each once; all else is given to open_store "
-            "as options=RedisOptions(...)",
+            f"{shown!r}: the query may say cluster, sentinel, prefix and db, each once; all else is given to "
+            "open_store as options=RedisOptions(...)",
         )
     return found
 
@@ -147,7 +147,9 @@ def _addresses(hosts: str, port: int, shown: str) -> tuple[Address, ...]:
 def _database(path: str, parameter: str | None, shown: str) -> int:
     texts = {text for text in (path.strip("/"), parameter) if text}
     if len(texts) > 1 or not all(text.isdecimal() and text.isascii() for text in texts):
-        raise InvalidInputError("url", f"{shown!r} must name one database by its number, as in redis://localhost:6379/0")
+        raise InvalidInputError(
+            "url", f"{shown!r} must name one database by its number, as in redis://localhost:6379/0"
+        )
     return int(texts.pop()) if texts else 0
 
 

@@ -117,6 +117,15 @@ class RedisBackend(RowBackend):
     async def setup(self) -> None:
         self._keys = await set_up(self._writable(), self._options, self._where, create=True)
 
+    async def ping(self) -> None:
+        """Return when the server has answered, over the pool, as any other call would; for a health check.
+
+        Raises:
+            StoreUnavailableError: It did not, or no connection was free in time.
+            SchemaVersionError: The store is gone, or of a newer format.
+        """
+        await self._find()
+
     async def commit(self, batch: Sequence[Commit]) -> Sequence[Committed | Refused]:
         server = self._writable()
         if not batch:

@@ -29,7 +29,7 @@ class Lost(Exception):  # noqa: N818  # an answer like others, told to callers a
 
 
 Answer = bytes | int | list["Answer"] | Exception | None
-"""What the server said, or why it did not; an exception is returned, not raised, since others of its batch went well."""
+"""What the server said, or why it did not: an exception is returned, since others of its batch may have gone well."""
 
 
 class Script:

@@ -11,7 +11,7 @@ from binascii import crc_hqx
 from collections.abc import Sequence
 from typing import Any, Final
 
-from redis.exceptions import AskError, MovedError, RedisError
+from redis.exceptions import AskError, MovedError
 
 from strata_redis._address import Address
 from strata_redis._calls import Answer, Lost
@@ -92,7 +92,6 @@ class Cluster:
         address = Address(answer.host or asked.host, int(answer.port))
         if isinstance(answer, MovedError):
             self._owners[int(answer.slot_id)] = address
-            self._is_known = self._is_known and len(self._owners) < 2 * len(self._ranges) + 64
             return address, False
         return address, True
 
@@ -113,28 +112,25 @@ class Cluster:
         if self._is_known:
             return None
         async with self._lock:
-            if self._is_known:
+            return None if self._is_known else await self._look()
+
+    async def _look(self) -> Lost | None:
+        reasons = []
+        for address in [*self._nodes, *(seed for seed in self._seeds if seed not in self._nodes)]:
+            (answer,) = await self._node(address).ask([(b"CLUSTER", b"SLOTS")])
+            if isinstance(answer, list) and answer:
+                await self._take_over(answer, address)
                 return None
-            reasons = []
-            for address in [*self._nodes, *(seed for seed in self._seeds if seed not in self._nodes)]:
-                (answer,) = await self._node(address).ask([(b"CLUSTER", b"SLOTS")])
-                try:
-                    if isinstance(answer, Exception):
-                        raise answer
-                    await self._take_over(answer, address)
-                except (RedisError, Lost, ValueError, TypeError, IndexError) as error:
-                    reasons.append(f"{address}: {error}")
-                else:
-                    return None
-            return Lost(ConnectionError(f"no node of the cluster tells its slots ({'; '.join(reasons)})"), sent=False)
+            reasons.append(f"{address}: {answer if isinstance(answer, Exception) else 'has no slots yet'}")
+        return Lost(ConnectionError(f"no node of the cluster tells its slots ({'; '.join(reasons)})"), sent=False)
 
     async def _take_over(self, answer: Any, asked: Address) -> None:
         ranges = []
         for first, last, master, *_ in answer:
             host = bytes(master[0] or b"").decode()
-            ranges.append((int(first), int(last), Address(host if host not in {"", "?"} else asked.host, int(master[1]))))
-        if not ranges:
-            raise ValueError("it has no slots yet")
+            if host in {"", "?"}:  # it does not know its own
+                host = asked.host
+            ranges.append((int(first), int(last), Address(host, int(master[1]))))
         self._ranges, self._owners, self._is_known = ranges, {}, True
         masters = {address for _, _, address in ranges}
         for address in [address for address in self._nodes if address not in masters]:

@@ -87,7 +87,9 @@ def unavailable(error: Exception, where: str, *, maybe_written: bool = False, th
         said = _HINTS.get(code, "")
         detail = f"{said}: {error}" if said else str(error)
         if code == "WRONGTYPE":
-            raised = CorruptCheckpointError(thread_id, None, f"cannot be read: {where} has another kind of key: {error}")
+            raised = CorruptCheckpointError(
+                thread_id, None, f"cannot be read: {where} has another kind of key: {error}"
+            )
         elif code == "BUSY" and not maybe_written:
             raised = StoreBusyError(f"{where}: {detail}")
         else:

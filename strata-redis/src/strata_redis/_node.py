@@ -98,7 +98,7 @@ async def _prepare(connection: Connection) -> None:
         except (RedisError, OSError):
             pass
         await connection.disconnect(nowait=True)
-    await connection.connect()
+    await connection.connect()  # type: ignore[no-untyped-call]  # the driver's
 
 
 def node_maker(target: Target, options: RedisOptions) -> NodeMaker:

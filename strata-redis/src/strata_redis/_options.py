@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -43,8 +44,8 @@ def _prefix(_: object, attribute: attrs.Attribute[str], value: object) -> None:
     check_prefix(value, attribute.name)
 
 
-def _count(most: int) -> attrs.validators._ValidatorType[int]:
-    def check(_: object, attribute: attrs.Attribute[int], value: object) -> None:
+def _count(most: int) -> Callable[[object, attrs.Attribute[Any], Any], None]:
+    def check(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
         if type(value) is not int or not 1 <= value <= most:
             raise InvalidInputError(attribute.name, f"must be an int from 1 to {most}, not {value!r}")
 
@@ -53,7 +54,9 @@ def _count(most: int) -> attrs.validators._ValidatorType[int]:
 
 def _wait(_: object, attribute: attrs.Attribute[timedelta], value: object) -> None:
     if not isinstance(value, timedelta) or not timedelta(0) < value <= _LONGEST_WAIT:
-        raise InvalidInputError(attribute.name, f"must be a timedelta of more than 0 and at most one hour, not {value!r}")
+        raise InvalidInputError(
+            attribute.name, f"must be a timedelta of more than 0 and at most one hour, not {value!r}"
+        )
 
 
 def _life(_: object, attribute: attrs.Attribute[timedelta], value: object) -> None:
@@ -61,7 +64,8 @@ def _life(_: object, attribute: attrs.Attribute[timedelta], value: object) -> No
         return
     if not isinstance(value, timedelta) or not timedelta(milliseconds=1) <= value <= _LONGEST_LIFE:
         raise InvalidInputError(
-            attribute.name, f"must be None or a timedelta from one millisecond to {_LONGEST_LIFE.days} days, not {value!r}"
+            attribute.name,
+            f"must be None or a timedelta from one millisecond to {_LONGEST_LIFE.days} days, not {value!r}",
         )
 
 

@@ -73,7 +73,7 @@ async def plan(server: Server, keys: Keys, query: HeadQuery, window: Window, whe
 async def _count(
     server: Server, keys: Keys, ranges: Sequence[Sequence[tuple[bytes, bytes]]], where: str
 ) -> tuple[list[int], int]:
-    """Return how many members of the index are in each of the unions of ranges, and the earliest of the servers' times."""
+    """Return how many members are in each of the unions of ranges, and the earliest of the servers' times."""
     calls = []
     for tag in keys.tags:
         calls.append(Call(tag, (b"TIME",)))

@@ -50,8 +50,7 @@ async def read_rows(
             if answer[0] < 0:
                 break
             start, end = answer[:2]
-            for at in range(2, len(answer), 2):
-                rows.append(_row(thread_id, start + at // 2 - 1, *answer[at : at + 2]))
+            rows += [_row(thread_id, start + at // 2 - 1, *answer[at : at + 2]) for at in range(2, len(answer), 2)]
             if not rows or rows[-1].sequence >= end:
                 return rows
             latest = rows[-1]

@@ -56,9 +56,7 @@ class Sentinels:
         make_node: Makes the master.
     """
 
-    def __init__(
-        self, addresses: Sequence[Address], name: str, make_sentinel: NodeMaker, make_node: NodeMaker
-    ) -> None:
+    def __init__(self, addresses: Sequence[Address], name: str, make_sentinel: NodeMaker, make_node: NodeMaker) -> None:
         self._name = name
         self._sentinels = [make_sentinel(address) for address in addresses]
         self._make_node = make_node
@@ -90,10 +88,8 @@ class Sentinels:
                 self._sentinels.insert(0, sentinel)
                 host, port = answer
                 return self._make_node(Address(bytes(host).decode(), int(port)))  # type: ignore[arg-type]  # bytes
-            reasons.append(f"{sentinel.address}: {'knows no such master' if answer is None else answer}")
-        return Lost(
-            ConnectionError(f"no Sentinel names a master {self._name!r} ({'; '.join(reasons)})"), sent=False
-        )
+            reasons.append(f"{sentinel.address}: {'knows no such master' if answer is None else str(answer)}")
+        return Lost(ConnectionError(f"no Sentinel names a master {self._name!r} ({'; '.join(reasons)})"), sent=False)
 
     async def close(self) -> None:
         master, self._master = self._master, None

@@ -92,7 +92,10 @@ def _warn(memory: Any, persistence: Any, where: str) -> None:
     limits, durability = _fields(memory), _fields(persistence)
     policy = limits.get("maxmemory_policy", "noeviction")
     if policy.startswith("allkeys") and limits.get("maxmemory", "0") != "0":
-        _say(where, f"drops keys when its memory is full (maxmemory-policy {policy}), and so loses threads: set noeviction")
+        _say(
+            where,
+            f"drops keys when its memory is full (maxmemory-policy {policy}), and so loses threads: set noeviction",
+        )
     if durability.get("aof_enabled") == "0":
         _say(where, "keeps no log (appendonly no), and so loses threads when it stops: set appendonly yes")
 
