@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     AuthorizationError,
     BusyLoadingError,
@@ -32,6 +33,7 @@ _BY_CLASS: Final[tuple[tuple[type[RedisError], str], ...]] = (
     (BusyLoadingError, "LOADING"),
     (TryAgainError, "TRYAGAIN"),
     (ClusterDownError, "CLUSTERDOWN"),
+    (AskError, "MOVED"),
     (NoPermissionError, "NOPERM"),
     (AuthorizationError, "NOAUTH"),
     (AuthenticationError, "NOAUTH"),
@@ -43,6 +45,7 @@ _HINTS: Final = {
     "CLUSTERDOWN": "the cluster does not serve all of its slots",
     "MASTERDOWN": "its master is away",
     "TRYAGAIN": "keys are being moved between nodes",
+    "MOVED": "its nodes send keys to and fro",
     "MISCONF": "it cannot write to its disk, and so takes no writes",
     "NOREPLICAS": "it has fewer replicas than min-replicas-to-write asks for",
     "BUSY": "it is busy with a script",

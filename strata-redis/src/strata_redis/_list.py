@@ -14,7 +14,7 @@ from typing import Final
 from strata_core.rows import Head, HeadQuery, matches
 from strata_redis._errors import unavailable
 from strata_redis._heads import heads_call, heads_from
-from strata_redis._index import DUE_CUT, LEASE_CUT, UNINDEXED, Window
+from strata_redis._index import DUE_CUT, LEASE_CUT, Window
 from strata_redis._keys import Keys, moment
 from strata_redis._plan import Plan, plan
 from strata_redis._server import Server
@@ -60,15 +60,17 @@ class _Listing:
 
     async def follow(self, walk: Walk) -> None:
         """Walk until the page is full or the ranges end."""
-        limit, extra = self._query.limit, 0
-        while (missing := limit - len(self._found)) > 0:
-            wanted = min(max(missing, extra), AT_ONCE)
+        wanted, looked_at = self._query.limit, 0
+        while True:
+            wanted = min(wanted, AT_ONCE)
             places = await walk.take(wanted)
             await self._collect(places)
-            if len(places) < wanted:
+            looked_at += len(places)
+            missing = self._query.limit - len(self._found)
+            if missing <= 0 or len(places) < wanted:
                 return
-            if _is_checked_on_heads(self._query):
-                extra = max(32, 2 * extra)  # few pass: look at more of them at once
+            # As few pass as before; but a page that nothing passed yet must not look at everything at once.
+            wanted = missing * looked_at // max(len(self._found), looked_at // 8, 1) + 1
 
     async def look_up(self, way: Plan, window: Window) -> None:
         """Find all that is due or leased, and sort it."""
@@ -117,14 +119,3 @@ class _Listing:
 
 def _place_of(head: Head) -> bytes:
     return moment(head.updated).encode() + head.thread_id.encode()
-
-
-def _is_checked_on_heads(query: HeadQuery) -> bool:
-    """Tell whether a filter is not in the walk itself."""
-    return (
-        query.leased is not None
-        or query.due_until is not None
-        or (query.graph_version is not None and query.graph_id is None)
-        or any(key.startswith(UNINDEXED) for key in query.metadata)
-        or query.rowless
-    )

@@ -73,8 +73,8 @@ class Walk:
     async def take(self, count: int) -> list[bytes]:
         """Return the next `count` places, or fewer at the end."""
         lanes = [lane for lane in self._lanes if not lane.is_over and not lane.reached]
-        # A half more than each range's share: most pages need one message, few ranges a second one.
-        share = (3 * count + 2 * len(lanes) - 1) // (2 * len(lanes)) + 1 if lanes else 0
+        # A half more than each range's share: then most pages need one message, and few ranges a second one.
+        share = max(1, (3 * count + len(lanes)) // (2 * len(lanes))) if lanes else 0
         while True:
             if lanes:
                 await self._fill(lanes, share)
