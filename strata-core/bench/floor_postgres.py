@@ -20,7 +20,7 @@ async def open_floor(stack: AsyncExitStack, url: str) -> Floor:
     for _ in range(_WRITERS):
         connection = await psycopg.AsyncConnection.connect(url, autocommit=True, prepare_threshold=0)
         free.append(await stack.enter_async_context(connection))
-    await free[0].execute(_TABLES)
+    await free[0].execute(_TABLES, prepare=False)
 
     async def write(steps: list[Step]) -> None:
         connection = free.pop()
