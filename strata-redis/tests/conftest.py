@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strata_conformance.servers import RedisCluster
+from strata_conformance.servers import RedisCluster, RedisServer, ValkeyServer
 from strata_conformance.servers.fixtures import (
     redis_cluster,
     redis_proxy,
@@ -19,7 +19,7 @@ from strata_conformance.servers.fixtures import (
 
 sys.path.append(str(Path(__file__).parent))
 
-from redis_support import Place  # noqa: E402  # beside this file
+from redis_support import Place  # beside this file
 
 __all__ = ["redis_cluster", "redis_proxy", "redis_server", "valkey_proxy", "valkey_server"]
 
@@ -40,32 +40,32 @@ def one_node_cluster() -> Iterator[RedisCluster]:
 
 
 @pytest.fixture
-def valkey(valkey_server, prefix) -> Place:
+def valkey(valkey_server: ValkeyServer, prefix: str) -> Place:
     """A place for a store in Valkey."""
     return Place((valkey_server,), valkey_server.url, prefix)
 
 
 @pytest.fixture
-def redis(redis_server, prefix) -> Place:
+def redis(redis_server: RedisServer, prefix: str) -> Place:
     """A place for a store in Redis."""
     return Place((redis_server,), redis_server.url, prefix)
 
 
 @pytest.fixture(params=["valkey", "redis"])
-def place(request) -> Place:
+def place(request: pytest.FixtureRequest) -> Place:
     """A place for a store, in both."""
     found: Place = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
-def cluster(redis_cluster, prefix) -> Place:
+def cluster(redis_cluster: RedisCluster, prefix: str) -> Place:
     """A place for a store in a cluster of three nodes."""
     return Place(tuple(redis_cluster.nodes), f"redis://127.0.0.1:{redis_cluster.nodes[0].port}?cluster=true", prefix)
 
 
 @pytest.fixture
-def small_cluster(one_node_cluster, prefix) -> Place:
+def small_cluster(one_node_cluster: RedisCluster, prefix: str) -> Place:
     """A place for a store in a cluster of one node."""
     (node,) = one_node_cluster.nodes
     return Place((node,), f"redis://127.0.0.1:{node.port}?cluster=true", prefix)

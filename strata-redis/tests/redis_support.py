@@ -75,7 +75,9 @@ class Place:
 
     def footprint(self) -> dict[str, object]:
         """Return every key under the prefix with its content and its life."""
-        return {key.decode(): (_content(server, key), server.command("PEXPIRETIME", key)) for server, key in self._found()}
+        return {
+            key.decode(): (_content(server, key), server.command("PEXPIRETIME", key)) for server, key in self._found()
+        }
 
     def index(self) -> list[bytes]:
         """Return all that the indexes hold, of one server."""

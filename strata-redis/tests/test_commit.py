@@ -2,6 +2,7 @@
 
 import os
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from redis_support import DIGEST, HOUR, Place, erase, save, with_backend
@@ -286,7 +287,7 @@ def test_a_thread_that_begins_another_life_between_two_steps_is_read_again(
         assert server is not None
         run, steps = server.run, 0
 
-        async def interrupted(calls):
+        async def interrupted(calls: Any) -> Any:
             nonlocal steps
             answers = await run(calls)
             steps += 1

@@ -209,9 +209,7 @@ def test_an_erased_thread_that_would_have_expired_leaves_nothing(place: Place) -
 
 
 @pytest.mark.parametrize("forbidden", ["pexpireat", "hdel"])
-def test_a_failing_expiry_never_loses_the_save(
-    place: Place, forbidden: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failing_expiry_never_loses_the_save(place: Place, forbidden: str, caplog: pytest.LogCaptureFixture) -> None:
     """Here the user may not let keys expire; the save is done, and the log says what it did not come to."""
     (server,) = place.servers
     with_backend(place, lambda backend: backend.commit([save("u")]))

@@ -9,14 +9,16 @@ from typing import Any
 
 import attrs
 import pytest
-from bulk import SECOND, Bulk
+from redis_crowd import SECOND, Bulk
 from redis_support import EXAMPLE_TIME, HOUR, Place, erase, opened, save, with_backend
 
+from strata_conformance.servers import ValkeyServer
 from strata_core.rows import Commit, Head, HeadQuery, Take, matches
 from strata_redis import RedisBackend
 from strata_redis._calls import HEADS, WALK
 
 COUNT = 100_000
+FROZEN = frozenset({"interrupted"})
 FEW = frozenset({"running", "ended", "failed"})
 
 
@@ -59,7 +61,7 @@ def bulk() -> Bulk:
 
 
 @pytest.fixture(scope="module")
-def crowd(valkey_server, bulk: Bulk) -> Iterator[Place]:
+def crowd(valkey_server: ValkeyServer, bulk: Bulk) -> Iterator[Place]:
     """A store with a hundred thousand threads."""
     place = Place((valkey_server,), valkey_server.url, "crowd")
     with_backend(place, lambda backend: backend.setup())
@@ -90,7 +92,11 @@ ORDERED = {
     "a rare state": HeadQuery(limit=50, states=frozenset({"running"})),
     "some states": HeadQuery(limit=50, states=FEW),
     "what a purge takes": HeadQuery(
-        limit=64, states=frozenset({"completed", "ended"}), updated_before=90_000 * SECOND, oldest_first=True, leased=False
+        limit=64,
+        states=frozenset({"completed", "ended"}),
+        updated_before=90_000 * SECOND,
+        oldest_first=True,
+        leased=False,
     ),
     "a tenant": HeadQuery(limit=50, metadata={"tenant": "t7"}),
     "a rare pair": HeadQuery(limit=50, metadata={"rare": "yes"}),
@@ -132,7 +138,11 @@ def test_a_page_of_one_looks_at_one_member_a_bucket(crowd: Place) -> None:
 
 
 COMBINED = {
-    "a tenant and a state": (HeadQuery(limit=50, metadata={"tenant": "t7"}, states=frozenset({"interrupted"})), 1000, 0),
+    "a tenant and a state": (
+        HeadQuery(limit=50, metadata={"tenant": "t7"}, states=frozenset({"interrupted"})),
+        1000,
+        0,
+    ),
     "a graph and a common pair": (HeadQuery(limit=50, metadata={"rare": "no"}, graph_id="g2"), 150, 0),
     "two common pairs": (HeadQuery(limit=50, metadata={"rare": "no", "tenant": "t7"}), 150, 0),
     "a version of any graph": (HeadQuery(limit=50, graph_version="1"), 300, 100),

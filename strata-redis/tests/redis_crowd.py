@@ -43,7 +43,7 @@ class Bulk:
         (server,) = place.servers
         keys = place.keys
         members: dict[int, list[bytes]] = {}
-        commands = []
+        commands: list[tuple[bytes, ...]] = []
         for number in range(self.count):
             state, updated, due, graph, version, metadata = self.facts(number)
             name = f"t{number}"
