@@ -1,6 +1,6 @@
 """Servers for the session, and a prefix of its own for each test."""
 
-import itertools
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,13 +23,11 @@ from redis_support import Place  # beside this file
 
 __all__ = ["redis_cluster", "redis_proxy", "redis_server", "valkey_proxy", "valkey_server"]
 
-_numbers = itertools.count()
-
 
 @pytest.fixture
 def prefix() -> str:
     """A prefix under which nothing was ever kept."""
-    return f"test.{next(_numbers)}"
+    return f"test.{os.urandom(5).hex()}"
 
 
 @pytest.fixture(scope="session")

@@ -74,9 +74,9 @@ class Place:
         return sorted(key.decode() for _, key in self._found())
 
     def footprint(self) -> dict[str, object]:
-        """Return every key under the prefix with its content and its life."""
+        """Return every key under the prefix with its content, and whether it will expire."""
         return {
-            key.decode(): (_content(server, key), server.command("PEXPIRETIME", key)) for server, key in self._found()
+            key.decode(): (_content(server, key), server.command("PTTL", key) >= 0) for server, key in self._found()
         }
 
     def index(self) -> list[bytes]:

@@ -22,7 +22,7 @@ def durable(request: pytest.FixtureRequest) -> Iterator[ValkeyServer | RedisServ
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_crashes(durable: ValkeyServer) -> None:
-    """Saves go on until it is gone; each that was answered is there when it is back, any other is whole or not there."""
+    """Saves go on until it is gone; each that was answered is there when it is back, any other is whole or not."""
     place = Place((durable,), durable.url, "p")
     acknowledged: dict[str, int] = {}
 

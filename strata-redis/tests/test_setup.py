@@ -23,7 +23,7 @@ async def nothing(backend: RedisBackend) -> None:
 def test_a_store_keeps_its_format_and_how_many_buckets_it_has(place: Place) -> None:
     with_backend(place, nothing)
 
-    assert {meta(place).decode(): ({b"format": b"1", b"buckets": b"16"}, -1)} == place.footprint()
+    assert {meta(place).decode(): ({b"format": b"1", b"buckets": b"16"}, False)} == place.footprint()
 
 
 def test_a_store_is_opened_with_the_buckets_it_has(place: Place) -> None:
