@@ -61,7 +61,7 @@ class TestStore(
 '''
 EXAMPLE = ROOT / "conformance" / "examples" / "strata-folder"
 VERDICTS = {
-    "strata-sqlite": ["memory://", "sqlite:///{fast}/threads.db"],
+    "strata-sqlite": ["sqlite:///{fast}/threads.db"],
     "strata-folder": ["folder:///{fast}/threads"],
 }
 """What the command of the suite judges where only core, the suite and this plugin are installed."""
@@ -91,12 +91,22 @@ def distributions() -> dict[str, tuple[Path, str]]:
     return found
 
 
-def install(folder: Path, wheels: Path, *requirements: str) -> Path:
-    """Make a fresh environment in `folder`, install with pip, check it, and return its `bin`."""
+def install(folder: Path, wheels: Path, *requirements: str, installer: str = "uv") -> Path:
+    """Make a fresh environment in `folder`, install with uv or pip, check it, and return its `bin`.
+
+    Whatever is not among the wheels is not found: `main` has fetched what the distributions say that they need.
+    """
     venv.create(folder, clear=True)  # without a pip of its own, which takes longer than all the rest
-    pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python")
-    run(*pip, "install", "--quiet", "--find-links", wheels, *requirements, folder=folder)
-    run(*pip, "check", folder=folder)
+    python = folder / "bin" / "python"
+    source = ("--quiet", "--no-index", "--find-links", wheels)
+    if installer == "pip":
+        pip = (sys.executable, "-m", "pip", "--python", python)
+        run(*pip, "install", *source, *requirements, folder=folder)
+        run(*pip, "check", folder=folder)
+    else:
+        uv = (sys.executable, "-m", "uv", "--cache-dir", wheels.parent / "cache", "pip")
+        run(*uv, "install", *source, "--python", python, *requirements, folder=folder)
+        run(*uv, "check", "--python", python, folder=folder)
     return folder / "bin"
 
 
@@ -109,6 +119,9 @@ def main(folder: Path) -> int:
     for path, _ in found.values():
         # A source distribution first, and the wheel from that: so both are complete.
         run(sys.executable, "-m", "build", "--no-isolation", "--outdir", wheels, path, folder=folder)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", wheels, EXAMPLE, folder=folder)
+    needed = [str(wheel) for wheel in wheels.glob("*.whl")]
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--prefer-binary", "--dest", wheels, *needed, folder=folder)
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "test_memory.py").write_text(SUITE.format(url='f"memory://{uuid.uuid4().hex}"'), encoding="utf-8")
@@ -121,10 +134,9 @@ def main(folder: Path) -> int:
         for command, *arguments in USES.get(name, []):
             run(bin_folder / command, *arguments, folder=elsewhere)
     pins = [f"{name}=={found[name][1]}" for name in TOGETHER]
-    bin_folder = install(folder / "together", wheels, *pins)
+    bin_folder = install(folder / "together", wheels, *pins, installer="pip")
     for command, *arguments in TOGETHER_USES:
         run(bin_folder / command, *arguments, folder=elsewhere)
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", wheels, EXAMPLE, folder=folder)
     shm = Path("/dev/shm")  # noqa: S108  # where nothing waits for a disk: its own tests do
     for plugin, urls in VERDICTS.items():
         bin_folder = install(folder / f"verdict-{plugin}", wheels, pins[0], plugin)

@@ -235,3 +235,37 @@ def test_the_calls_stand_beside_a_failure(pytester: pytest.Pytester) -> None:
         ["*Last calls of TestMine*", "... 80 before", "#1 load(thread_id='t', at=30) -> LogEntry(sequence=30*"]
     )
     result.stdout.fnmatch_lines(["#1 load(thread_id='t', at=49) -> None"])
+
+
+@pytest.mark.parametrize("entered", [False, True], ids=["as it is", "from a context manager"])
+def test_the_calls_of_a_blob_store_stand_there_too(pytester: pytest.Pytester, entered: bool) -> None:
+    """Of either kind of blob store, and large content is cut."""
+    result = run(
+        pytester,
+        f"""
+    import contextlib
+    from strata_core.blobs import InMemoryBlobStore
+
+    class Cut(InMemoryBlobStore):
+        async def get(self, thread_id, digest):
+            content = await super().get(thread_id, digest)
+            return content and content[:1000]
+
+    class TestMine(BlobStoreTests):
+        @pytest.fixture
+        def open_blobs(self):
+            blobs = Cut()
+            return lambda: contextlib.nullcontext(blobs) if {entered} else blobs
+""",
+        "-k",
+        "as_it_was_put or refused",
+    )
+
+    result.assert_outcomes(failed=1, passed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*Last calls of TestMine*",
+            "#1 put(thread_id='t', digest='sha256:*', content=b'zzz*'... (5,000,000 bytes)) -> None",
+            "#2 get(thread_id='t', digest='sha256:*) -> b'\"first\"'",
+        ]
+    )

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from strata_core import StateGraph
 from strata_core.records import CheckpointStatus, GraphIdentity, ThreadState, Wait, WaitKind
+from strata_core.testing import FakeClock
 
 AT = datetime(2026, 10, 30, 14, 49, 52, tzinfo=UTC)
 
@@ -29,6 +31,32 @@ class TestRows:
             "THREAD   NODE   SEQ  STATE        WAITS FOR                                   LEASE  UPDATED",
             "order-1  Draft  #1   interrupted  timer until 2026-10-30T15:49:52Z, then End  -      2026-10-30T14:49:52Z",
         ] == look("thread", "list").stdout.splitlines()
+
+    @pytest.mark.parametrize(
+        ("wait", "shown"),
+        [
+            (lambda graph: graph.add_interrupt_boundary("Draft"), "person"),
+            (
+                lambda graph: graph.add_interrupt_boundary("Draft", timeout=timedelta(hours=1)),
+                "person until 2026-10-30T15:49:52Z",
+            ),
+            (lambda graph: graph.add_wait_for_event("Draft", "order paid"), 'event "order paid"'),
+            (
+                lambda graph: graph.add_wait_for_event("Draft", "paid", timeout=timedelta(days=2), on_timeout="Send"),
+                "event paid until 2026-11-01T14:49:52Z, then Send",
+            ),
+            (lambda graph: graph.add_timer("Draft", timedelta(minutes=5)), "timer until 2026-10-30T14:54:52Z"),
+        ],
+    )
+    def test_a_thread_that_a_graph_left_waiting_says_what_it_waits_for(self, shelf, look, wait, shown):
+        async def leave(store):
+            graph = StateGraph(dict).add_node("Draft", lambda state: state).add_node("Send", lambda state: state)
+            await wait(graph.add_edge("Draft", "Send")).compile(clock=FakeClock(AT)).run("order-1", {}, store)
+
+        shelf.write(leave)
+
+        assert f"interrupted  {shown}  " in look("thread", "list").stdout
+        assert f"waits for:   {shown}\n" in look("thread", "inspect", "order-1").stdout
 
     def test_the_latest_updated_comes_first(self, shelf, look_json, checkpoint):
         shelf.save(

@@ -27,8 +27,9 @@ the fixture `reference`, and without one they are skipped, as unproven, with the
 A store whose storage is memory of its process says so with `in_memory`; there is nothing to set up there, and what
 setup-1, setup-3 and row-17 say of a place where no store was ever set up does not apply.
 
-No port turns expiry on: it is an option of the stores that can, so what it takes is theirs to document and to test. The
-contract holds all others to taking nothing by themselves.
+No port turns expiry on: it is an option of the stores that can. A class of tests says how it is set with the fixture
+`open_expiring_store` (or `open_expiring_backend`), whose argument is the ttl; without one, what it promises is skipped,
+as unproven.
 
 A test compares this page with the tests, both ways.
 """

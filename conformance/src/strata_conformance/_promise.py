@@ -17,7 +17,9 @@ __all__ = ["Promise", "promise", "promises_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OPENING: Final = {"open_store", "open_backend", "open_blank_store", "open_blank_backend"}
+OPENING: Final = {f"open_{kind}{what}" for kind in ("", "blank_", "expiring_") for what in ("store", "backend")} | {
+    "open_blobs"
+}
 """The fixtures that open what is tested."""
 
 
@@ -58,7 +60,7 @@ def promise(identity: str) -> Callable[[F], F]:
                 args[0].strata_trace = trace = Trace()
                 kwargs |= {name: trace.around(name, kwargs[name]) for name in recorded}
             if inspect.iscoroutinefunction(test):
-                run(test(*args, **kwargs))
+                run(test(*args, **kwargs), identity)
             else:
                 test(*args, **kwargs)
             if recorded:  # passed: pytest may keep the instance, and calls can hold megabytes

@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, cast
@@ -25,10 +26,12 @@ from strata_core.plugins import PluginSet
 from strata_core.rows import RowBackend
 from strata_core.urls import database_path, redact, scheme_of, store_url
 
-__all__ = ["VARIABLE", "Beside", "Factory", "Kind", "Target", "Url", "function"]
+__all__ = ["TTL", "VARIABLE", "Beside", "Factory", "Kind", "Target", "Url", "function"]
 
 VARIABLE: Final = "STRATA_CONFORMANCE_TARGET"
 """How the command tells its tests what to test: not on their command line, where everybody could read a password."""
+TTL: Final = "finished_thread_ttl"
+"""What the option of a store is called that lets finished threads expire."""
 
 
 class Kind(StrEnum):
@@ -87,7 +90,21 @@ class Url:
         backend = self.bare(clock)
         return ScopedBackend(backend, Scope(self.prefix)) if self.prefix else backend
 
-    def bare(self, clock: Clock = SYSTEM_CLOCK, *, read_only: bool = False, setup: Setup = Setup.AUTO) -> RowBackend:
+    def expiring(self) -> Callable[[timedelta], Any] | None:
+        """Return what makes the store's options from a ttl of finished threads; None when it has no such option."""
+        options = PluginSet().store(scheme_of(store_url(self.url)) or "").store.options_class
+        if options is None or TTL not in inspect.signature(options).parameters:
+            return None
+        return lambda ttl: options(**{TTL: ttl})
+
+    def bare(
+        self,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        read_only: bool = False,
+        setup: Setup = Setup.AUTO,
+        options: Any = None,
+    ) -> RowBackend:
         """Return a backend that shows everything there is.
 
         Raises:
@@ -96,7 +113,7 @@ class Url:
         """
         url = store_url(self.url)
         parts = PluginSet().store(scheme_of(url) or "")
-        opened = parts.store.open(url, StoreOptions(read_only=read_only, setup=setup, clock=clock, backend=None))
+        opened = parts.store.open(url, StoreOptions(read_only=read_only, setup=setup, clock=clock, backend=options))
         if not isinstance(opened, RowBackend):
             raise InvalidInputError(
                 "TARGET",
@@ -119,9 +136,12 @@ class Factory:
     path: str
 
     def __call__(self, clock: Clock = SYSTEM_CLOCK, **options: Any) -> Any:
-        takes = inspect.signature(function(self.name)).parameters
-        given = {"clock": clock} if "clock" in takes else {}
+        given = {"clock": clock} if self.takes("clock") else {}
         return function(self.name)(path=Path(self.path), **given, **options)
+
+    def takes(self, name: str) -> bool:
+        """Tell whether the function has such an argument."""
+        return name in inspect.signature(function(self.name)).parameters
 
     def footprint(self) -> dict[str, object]:
         """Return what stands in the storage: at its path, and whatever the function's own ``footprint`` tells."""

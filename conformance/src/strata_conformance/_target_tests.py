@@ -11,12 +11,14 @@ import pytest
 
 from strata_conformance._runner import run
 from strata_conformance._scope import MARK, Scope, ScopedBackend
-from strata_conformance._target import Beside, Factory, Kind, Target, Url, function
+from strata_conformance._target import TTL, Beside, Factory, Kind, Target, Url, function
 from strata_conformance.suite import (
     BlobStoreTests,
     Footprint,
     OpenBackend,
     OpenBlobs,
+    OpenExpiringBackend,
+    OpenExpiringStore,
     OpenStore,
     Reference,
     RowBackendTests,
@@ -77,6 +79,13 @@ if _TARGET.kind is Kind.ROWS and not _TARGET.folder:
             return lambda: ScopedBackend(Url(_TARGET.name).bare(clock), scope)
 
         @pytest.fixture
+        def open_expiring_backend(self, scope: Scope, clock: FakeClock) -> OpenExpiringBackend | None:
+            options = Url(_TARGET.name).expiring()
+            if options is None:
+                return None
+            return lambda ttl: ScopedBackend(Url(_TARGET.name).bare(clock, options=options(ttl)), scope)
+
+        @pytest.fixture
         def reference(self, scope: Scope) -> Reference:
             return Url(_TARGET.name, scope.prefix)
 
@@ -97,6 +106,10 @@ elif _TARGET.kind is Kind.ROWS:
             return lambda: factory(clock)
 
         @pytest.fixture
+        def open_expiring_backend(self, factory: Factory, clock: FakeClock) -> OpenExpiringBackend | None:
+            return (lambda ttl: factory(clock, **{TTL: ttl})) if factory.takes(TTL) else None
+
+        @pytest.fixture
         def reference(self, factory: Factory) -> Reference:
             return factory
 
@@ -115,6 +128,10 @@ elif _TARGET.kind is Kind.STORE:
         @pytest.fixture
         def open_store(self, factory: Factory, clock: FakeClock) -> OpenStore:
             return lambda **options: factory(clock, **options)
+
+        @pytest.fixture
+        def open_expiring_store(self, factory: Factory, clock: FakeClock) -> OpenExpiringStore | None:
+            return (lambda ttl, **options: factory(clock, **{TTL: ttl}, **options)) if factory.takes(TTL) else None
 
         @pytest.fixture
         def reference(self, factory: Factory) -> Reference:

@@ -29,14 +29,20 @@ class Trace:
 
     def around(self, name: str, factory: Callable[..., Any]) -> Callable[..., Any]:
         """Return the factory of a fixture, what it makes recorded."""
+        if name == "open_blobs":
+            return lambda: self._blobs(factory())
         if name.endswith("_backend"):
-            return lambda: self._backend(factory())
-        return lambda **options: _Opening(factory(**options), self._tap())
+            return lambda *arguments: self._backend(factory(*arguments))
+        return lambda *arguments, **options: _Opening(factory(*arguments, **options), self._tap())
 
     def _backend(self, backend: Any) -> RecordingBackend:
         recording = RecordingBackend(backend)
         recording.calls = self._tap()
         return recording
+
+    def _blobs(self, blobs: Any) -> Any:
+        tap = self._tap()
+        return _BlobOpening(blobs, tap) if hasattr(blobs, "__aenter__") else _RecordingBlobs(blobs, tap)
 
     def _tap(self) -> _Tap:
         self._handles += 1
@@ -58,6 +64,50 @@ class _Tap(list[Call]):
 
     def append(self, call: Call) -> None:
         self._trace.take(self._handle, call)
+
+
+class _RecordingBlobs:
+    """A blob store around another one, whose calls it hands to a tap."""
+
+    def __init__(self, blobs: Any, tap: _Tap) -> None:
+        self._blobs = blobs
+        self._tap = tap
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._blobs, name)
+
+    async def put(self, *arguments: Any) -> None:
+        await self._recorded("put", arguments)
+
+    async def get(self, *arguments: Any) -> Any:
+        return await self._recorded("get", arguments)
+
+    async def delete_thread(self, *arguments: Any) -> None:
+        await self._recorded("delete_thread", arguments)
+
+    async def _recorded(self, op: str, arguments: tuple[Any, ...]) -> Any:
+        given = dict(zip(("thread_id", "digest", "content"), arguments, strict=False))
+        try:
+            outcome = await getattr(self._blobs, op)(*arguments)
+        except BaseException as error:
+            self._tap.append(Call(op, given, error=error))
+            raise
+        self._tap.append(Call(op, given, outcome))
+        return outcome
+
+
+class _BlobOpening:
+    """An async context manager of a blob store, with a recorder around the store inside."""
+
+    def __init__(self, opening: Any, tap: _Tap) -> None:
+        self._opening = opening
+        self._tap = tap
+
+    async def __aenter__(self) -> _RecordingBlobs:
+        return _RecordingBlobs(await self._opening.__aenter__(), self._tap)
+
+    async def __aexit__(self, *error: object) -> bool | None:
+        return await self._opening.__aexit__(*error)  # type: ignore[no-any-return]  # as it is
 
 
 class _Opening:
@@ -83,11 +133,17 @@ class _Opening:
 
 def _line(handle: int, call: Call) -> str:
     try:
-        given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
-        came = f"raised {call.error!r}" if call.error is not None else f"-> {call.outcome!r}"
+        given = ", ".join(f"{name}={_text(value)}" for name, value in call.arguments.items())
+        came = f"raised {call.error!r}" if call.error is not None else f"-> {_text(call.outcome)}"
     except Exception as error:  # noqa: BLE001  # such as an integer of many digits, or a record nested without end
         given, came = "...", f"... (not shown: {type(error).__name__})"
     return f"#{handle} {_short(f'{call.op}({given})')} {_short(came)}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes) and len(value) > _WIDTH // 4:
+        return f"{value[: _WIDTH // 4]!r}... ({len(value):,} bytes)"
+    return repr(value)
 
 
 def _short(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import selectors
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar
@@ -17,7 +18,18 @@ from strata_core.records import Checkpoint, LogEntry, LogPage
 from strata_core.rows import Batching, Commit, Committed, Head, Refused
 from strata_core.store import RowStore
 
-__all__ = ["MUTANTS", "Blobs", "Entries", "ForeignBlobs", "Mutant", "Refusing", "Suspending", "Wrapper", "breaks"]
+__all__ = [
+    "MUTANTS",
+    "Blobs",
+    "Entries",
+    "ForeignBlobs",
+    "Mutant",
+    "Refusing",
+    "Restless",
+    "Suspending",
+    "Wrapper",
+    "breaks",
+]
 
 T = TypeVar("T", bound=type)
 
@@ -190,6 +202,33 @@ class Blobs(InMemoryBlobStore):
     def __init__(self, storage: dict[str, dict[str, bytes]]) -> None:
         super().__init__()
         self._threads = storage
+
+
+class Restless(asyncio.SelectorEventLoop):
+    """Does not sit out a wait: when nothing has happened for `IDLE` seconds, its time jumps to the next timer.
+
+    A store in memory that is idle for so long hangs, and would until the patience of the suite is at its end.
+    """
+
+    IDLE: ClassVar = 1.0
+
+    def __init__(self) -> None:
+        selector = selectors.DefaultSelector()
+        self._jumped = 0.0
+        self._wait = selector.select
+        selector.select = self._select_briefly  # type: ignore[method-assign]
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return super().time() + self._jumped
+
+    def _select_briefly(self, timeout: float | None = None) -> Any:
+        if timeout is None or timeout <= self.IDLE:
+            return self._wait(timeout)
+        events = self._wait(self.IDLE)
+        if not events:
+            self._jumped += timeout - self.IDLE
+        return events
 
 
 def members(value: Any) -> Iterator[Any]:

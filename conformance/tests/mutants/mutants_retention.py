@@ -13,7 +13,7 @@ from mutant_kit import Refusing, Suspending, Wrapper, breaks
 from strata_core.capabilities import Capability
 from strata_core.errors import StrataError
 from strata_core.memory import MemoryBackend
-from strata_core.records import FINISHED, Checkpoint, LogEntry, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
+from strata_core.records import FINISHED, Checkpoint, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
 from strata_core.rows import Commit, Head, HeadQuery
 from strata_core.store._listing import check_states
 
@@ -166,15 +166,3 @@ class PurgesUndeclared(Refusing):
     """Does not declare retention, and purges."""
 
     lacking = Capability.RETENTION
-
-
-@breaks("expiry-1")
-class DropsWhatIsAYearOld(Wrapper):
-    """Lets finished threads expire by themselves, and does not declare it."""
-
-    async def load(self, thread_id: str, **options: Any) -> LogEntry | None:
-        entry = await self._store.load(thread_id, **options)
-        if entry is not None and entry.checkpoint.state in FINISHED:
-            age = self._backend._clock.now() - entry.checkpoint.updated_at
-            return None if age > timedelta(days=365) else entry
-        return entry

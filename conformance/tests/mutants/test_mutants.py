@@ -1,5 +1,6 @@
 """Each broken store fails the promise that it breaks, and no other that the same broken rule does not break too."""
 
+import asyncio
 import os
 import sys
 from collections import Counter, defaultdict
@@ -8,33 +9,53 @@ from types import ModuleType
 from typing import Any
 
 import mutants_blobs
+import mutants_cancellation
+import mutants_conditional
 import mutants_encoding
+import mutants_expiry
+import mutants_external
+import mutants_filters
 import mutants_inputs
+import mutants_leased_saves
 import mutants_leases
 import mutants_lifecycle
 import mutants_listing
+import mutants_log
 import mutants_records
+import mutants_repeats
 import mutants_retention
+import mutants_row_leases
 import mutants_rows
 import mutants_saves
 import mutants_setup
 import mutants_stored
 import pytest
 from hypothesis import Phase
-from mutant_kit import MUTANTS, Blobs, Mutant, Wrapper
+from mutant_kit import MUTANTS, Blobs, Mutant, Restless, Wrapper
 
-from strata_conformance import Footprint, OpenBackend, OpenBlobs, OpenStore, _runner, promises_of
+from strata_conformance import (
+    Footprint,
+    OpenBackend,
+    OpenBlobs,
+    OpenExpiringBackend,
+    OpenExpiringStore,
+    OpenStore,
+    promises_of,
+)
 from strata_conformance.suite import CLASSES, BlobStoreTests, _machine
 from strata_conformance.suite._backend import BackendTests
 from strata_conformance.suite._base import PortTests, SuiteTests
 from strata_core.memory import MemoryBackend
+from strata_core.store import RowStore
 from strata_core.testing import FakeClock
 
 pytest_plugins = ["pytester"]
 
 FILES = (
-    mutants_blobs, mutants_encoding, mutants_inputs, mutants_leases, mutants_lifecycle, mutants_listing,
-    mutants_records, mutants_retention, mutants_rows, mutants_saves, mutants_setup, mutants_stored,
+    mutants_blobs, mutants_cancellation, mutants_conditional, mutants_encoding, mutants_expiry,
+    mutants_external, mutants_filters, mutants_inputs, mutants_leased_saves, mutants_leases,
+    mutants_lifecycle, mutants_listing, mutants_log, mutants_records, mutants_repeats, mutants_retention,
+    mutants_row_leases, mutants_rows, mutants_saves, mutants_setup, mutants_stored,
 )  # fmt: skip
 ELSEWHERE = ("lost", "retry", "damage", "size", "process")
 """Subjects whose promises are broken in `test_faults.py`."""
@@ -86,6 +107,16 @@ def author_of(name: str, promises: Iterable[str], broken: type) -> type:
         def open_store(self, backend: MemoryBackend) -> OpenStore:
             store = broken if issubclass(broken, Wrapper) else Wrapper
             return lambda **options: store(backend, **options)
+
+        @pytest.fixture
+        def open_expiring_backend(self, backend: MemoryBackend) -> OpenExpiringBackend | None:
+            return backend.expiring if isinstance(backend, mutants_expiry.Expiring) else None
+
+        @pytest.fixture
+        def open_expiring_store(self, backend: MemoryBackend) -> OpenExpiringStore | None:
+            if not isinstance(backend, mutants_expiry.Expiring):
+                return None
+            return lambda ttl, **options: RowStore(backend.expiring(ttl), **options)
 
         @pytest.fixture
         def open_blank_store(self, open_store: OpenStore) -> OpenStore:
@@ -173,7 +204,7 @@ _VERDICTS: list[Verdict] = []
 def verdict(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     """The verdict on all mutants, reached once."""
     if not _VERDICTS:
-        monkeypatch.setattr(_runner, "PATIENCE", 8.0)  # some mutants hang
+        monkeypatch.setattr(asyncio.events, "new_event_loop", Restless)  # some mutants hang
         classes = [
             author_of(name, _promises_tried_on(number, mutant), mutant.broken)
             for number, (name, mutant) in enumerate(MUTANTS.items())
@@ -186,9 +217,8 @@ def test_the_good_store_fails_nothing_and_skips_only_refusals(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a mutation nothing fails, and only refusals of what is declared are skipped."""
-    verdict = judge(pytester, monkeypatch, [author_of("Good", ROWS, mutants_setup.Kept)])
+    verdict = judge(pytester, monkeypatch, [author_of("Good", ROWS, mutants_expiry.Expiring)])
     refusals = {identity for identity in ROWS if any(need.startswith("no ") for need in PROMISES[identity].needs)}
-    refusals.remove("expiry-1")  # memory does not declare expiry
 
     assert set() == verdict.failed["Good"]
     assert refusals == verdict.skipped["Good"]

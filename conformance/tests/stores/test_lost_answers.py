@@ -4,7 +4,9 @@ import pytest
 
 from strata_conformance import (
     CheckpointStoreTests,
+    ConditionalSaveTests,
     DeltaTests,
+    LeasedSaveTests,
     LeaseTests,
     LogTests,
     OffloadTests,
@@ -25,7 +27,17 @@ class Batched(MemoryBackend):
     batching = Batching(max_items=4)  # type: ignore[assignment]  # a base that needs none says None
 
 
-class EverySecond(CheckpointStoreTests, RepeatTests, LeaseTests, RecordTests, DeltaTests, OffloadTests, LogTests):
+class EverySecond(
+    CheckpointStoreTests,
+    ConditionalSaveTests,
+    RepeatTests,
+    LeaseTests,
+    LeasedSaveTests,
+    RecordTests,
+    DeltaTests,
+    OffloadTests,
+    LogTests,
+):
     """Not every fault is reached, so the plan is not verified: what counts is that nobody notices one."""
 
     when: str

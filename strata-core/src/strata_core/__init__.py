@@ -37,14 +37,17 @@ if TYPE_CHECKING:
         CheckpointPolicy,
         CompiledGraph,
         Completed,
+        EventSignal,
         Failed,
         FailureCode,
         HumanSignal,
         Interrupted,
+        LevelSignals,
         NodeContext,
         RetryPolicy,
         RunResult,
         StateGraph,
+        SweepReport,
         strict_converter,
     )
     from strata_core.opening import open_store
@@ -76,8 +79,9 @@ _MODULES: Final = {
         "StoreUnavailableError StrataError UnsupportedError UsageError"
     ),
     "strata_core.graph": (
-        "CancelReason CancellationToken Cancelled CheckpointPolicy CompiledGraph Completed Failed FailureCode "
-        "HumanSignal Interrupted NodeContext RetryPolicy RunResult StateGraph strict_converter"
+        "CancelReason CancellationToken Cancelled CheckpointPolicy CompiledGraph Completed EventSignal Failed "
+        "FailureCode HumanSignal Interrupted LevelSignals NodeContext RetryPolicy RunResult StateGraph "
+        "SweepReport strict_converter"
     ),
     "strata_core.opening": "open_store",
     "strata_core.options": "Deltas Offload Setup",
@@ -101,6 +105,7 @@ __all__ = [
     "ConflictError",
     "CorruptCheckpointError",
     "Deltas",
+    "EventSignal",
     "FINISHED",
     "Failed",
     "FailureCode",
@@ -115,6 +120,7 @@ __all__ = [
     "Lease",
     "LeaseHeldError",
     "LeaseLostError",
+    "LevelSignals",
     "LogEntry",
     "LogPage",
     "NodeContext",
@@ -132,6 +138,7 @@ __all__ = [
     "StoreClosedError",
     "StoreUnavailableError",
     "StrataError",
+    "SweepReport",
     "ThreadPage",
     "ThreadQuery",
     "ThreadState",

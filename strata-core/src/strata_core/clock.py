@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, Protocol
 
 __all__ = ["SYSTEM_CLOCK", "Clock", "SystemClock", "from_micros", "micros"]
 
+
+def _choose_monotonic() -> Callable[[], float]:
+    """Return the clock that goes on while the machine sleeps: leases run out in the meantime.
+
+    That is a clock of its own on Linux; elsewhere the monotonic clock of POSIX is the best there is.
+    """
+    for name in ("CLOCK_BOOTTIME", "CLOCK_MONOTONIC"):
+        if (number := getattr(time, name, None)) is not None:
+            return partial(time.clock_gettime, number)
+    return time.monotonic
+
+
+_elapsed: Final = _choose_monotonic()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -21,7 +36,10 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds on a clock that never goes backwards; only differences mean something."""
+        """Return seconds on a clock that never goes backwards; only differences mean something.
+
+        It goes on while the process is stopped or the machine sleeps: whoever wakes up must see that a lease ran out.
+        """
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -36,7 +54,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return _elapsed()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

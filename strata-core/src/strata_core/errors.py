@@ -127,7 +127,10 @@ class CorruptCheckpointError(StrataError):
     Attributes:
         thread_id: The thread.
         sequence: The checkpoint; None when not even that is known.
+        next_cursor: From a listing: the cursor of the page behind this thread, if the store gives one.
     """
+
+    next_cursor: str | None = None
 
     def __init__(self, thread_id: str, sequence: int | None, problem: str) -> None:
         where = f"checkpoint {thread_id!r}" + ("" if sequence is None else f" #{sequence}")
@@ -142,7 +145,12 @@ class SchemaVersionError(StrataError):
     Attributes:
         found: The version found, as text; ``none`` for a database that was never set up.
         supported: The newest version this release knows.
+        thread_id: From a listing: the thread whose record it is.
+        next_cursor: From a listing: the cursor of the page behind this thread, if the store gives one.
     """
+
+    thread_id: str | None = None
+    next_cursor: str | None = None
 
     def __init__(self, problem: str, *, found: str, supported: str) -> None:
         super().__init__(problem)

@@ -35,12 +35,12 @@ class CheckpointStatus(StrEnum):
     """Why a checkpoint was written.
 
     Attributes:
-        INTERRUPTED: The thread stopped at a boundary and waits.
+        INTERRUPTED: The thread stopped and waits: for a person, an event or a time.
         FAILED: A node failed for good.
         CANCELLED: A token, a deadline or the cancellation of its task stopped the run.
         RUNNING: A node committed, or a run or resume began.
         COMPLETED: The run reached an end of the graph.
-        ENDED: Somebody ended the thread; it can never be resumed.
+        ENDED: Somebody ended the thread, or its wait timed out; it can never be resumed.
     """
 
     INTERRUPTED = "interrupted"
@@ -55,12 +55,12 @@ class ThreadState(StrEnum):
     """Where a thread stands: the status of its latest checkpoint, or `RESUMED` once a resume began from that.
 
     Attributes:
-        INTERRUPTED: It waits at a boundary for an answer.
+        INTERRUPTED: It waits for a person, an event or a time.
         FAILED: A node failed for good; a resume tries it again.
         CANCELLED: Its run was stopped; a resume goes on with the node that had not committed.
         RUNNING: A run is under way, or its process died; a live lease tells the former.
         COMPLETED: It reached an end of its graph.
-        ENDED: Somebody ended it.
+        ENDED: Somebody ended it, or its wait timed out without a route.
         RESUMED: A resume began from its latest checkpoint, and nothing was written since: it runs, it completed under
             `CheckpointPolicy.BOUNDARIES`, or its process died.
     """

@@ -142,7 +142,7 @@ def test_of_an_end_and_an_answer_that_saw_the_same_row_exactly_one_wins(
             assert set(outcomes) <= {
                 ("Completed", FailureCode.ALREADY_RESUMED),
                 ("Completed", FailureCode.LEASE_HELD),
-                (FailureCode.ALREADY_RESUMED, "Cancelled"),
+                (FailureCode.ENDED, "Cancelled"),
             }
 
     asyncio.run(main())

@@ -21,6 +21,7 @@ new: Any = StateGraph
 
 BOTH = pytest.mark.parametrize("policy", list(CheckpointPolicy))
 APPROVE = HumanSignal.approve("jdoe")
+RECOVER_IT = "if its process died, graph.recover() finishes it"
 END_IT = "if its process died, end it with graph.end() and run it anew under another ID"
 
 
@@ -63,13 +64,13 @@ def refusal(world: Any, seeded: Any, signal: Any = APPROVE) -> Any:
 
 
 class TestResume:
-    def test_a_thread_that_runs_may_be_dead_and_is_ended(self, world: Any) -> None:
+    def test_a_thread_that_runs_may_be_dead_and_is_recovered(self, world: Any) -> None:
         result = refusal(world, lambda found: attrs.evolve(found, status=CheckpointStatus.RUNNING))
 
         assert FailureCode.RUNNING is result.code
-        assert f"thread 't' is running; {END_IT}" == result.message
+        assert f"thread 't' is running; {RECOVER_IT}" == result.message
 
-    def test_so_may_one_that_was_resumed(self, world: Any) -> None:
+    def test_one_that_was_resumed_may_be_dead_and_is_ended(self, world: Any) -> None:
         result = refusal(world, lambda found: attrs.evolve(found, resumed_at=world.clock.now()))
 
         assert FailureCode.ALREADY_RESUMED is result.code
@@ -87,7 +88,7 @@ class TestResume:
                 running = await graph.resume("t", APPROVE, store)
 
                 assert "thread 't' was answered already and has completed" == completed.message
-                assert f"thread 't' was answered already and is running; {END_IT}" == running.message
+                assert f"thread 't' was answered already and is running; {RECOVER_IT}" == running.message
 
         asyncio.run(main())
 

@@ -13,6 +13,7 @@ from strata_postgres._address import Address
 from strata_postgres._commit import CALL, arguments, outcomes, text_array
 from strata_postgres._errors import never_set_up, translate
 from strata_postgres._heads import head_from
+from strata_postgres._list import CALL as LIST
 from strata_postgres._list import page_statement
 from strata_postgres._options import PostgresOptions
 from strata_postgres._pool import Pool
@@ -66,8 +67,8 @@ class PostgresBackend(RowBackend):
         self._pool: Pool | None = None
         self._read_only = False
         self._version = 0  # of the schema, as far as it was looked at
-        self._call, self._head, self._latest, self._range, self._blobs, self._version_of = (
-            statement.replace("{s}", self._schema) for statement in (CALL, HEAD, LATEST, RANGE, BLOBS, VERSION_OF)
+        self._call, self._head, self._latest, self._range, self._blobs, self._list, self._version_of = (
+            statement.replace("{s}", self._schema) for statement in (CALL, HEAD, LATEST, RANGE, BLOBS, LIST, VERSION_OF)
         )
 
     def __repr__(self) -> str:
@@ -155,7 +156,7 @@ class PostgresBackend(RowBackend):
         if page is None:
             return []
         statement, values = page
-        records = await self._read(statement.replace("{s}", self._schema), values)
+        records = await self._read(self._list, (statement.replace("{s}", self._schema), values))
         return [head_from(record, envelope=record[-1] or b"") for record in records]
 
     async def _read(

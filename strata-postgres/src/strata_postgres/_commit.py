@@ -17,6 +17,8 @@ CALL: Final = "SELECT {s}.strata_commit_1(%s::text[], %s::json, %b::bytea)"
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _HEX: Final = "\\x"
+_NO_TOKEN: Final = 2**63
+"""Beyond what the database counts to."""
 
 
 def text_array(texts: Sequence[str]) -> str:
@@ -60,7 +62,7 @@ def _item(commit: Commit) -> dict[str, Any]:
         if commit.after_id:
             item["after_id"] = _HEX + commit.after_id.hex()
     if commit.token:
-        item["token"] = commit.token
+        item["token"] = commit.token if abs(commit.token) < _NO_TOKEN else -1  # neither is ever given
     for name in ("free", "external", "erase"):
         if getattr(commit, name):
             item[name] = True

@@ -34,32 +34,27 @@ DECLARE
     locked {s}.strata_heads[];
     was {s}.strata_heads;       -- the head as it is
     head {s}.strata_heads;      -- and as it will be
-    none {s}.strata_heads;
     next integer := 1;          -- of locked
     clock bigint;
     known boolean;
     live boolean;
-    own boolean;                -- the live lease was taken by this very commit
+    own boolean;                -- this very commit took the live lease
     taking boolean;
     seen integer;               -- where in its write IDs, from 1
     again integer;
     refusal text;
-    answers text[] := '{}';
-    created {s}.strata_heads[] := '{}';
-    kept {s}.strata_heads[] := '{}';
-    unlisted {s}.strata_heads[] := '{}';
-    listed {s}.strata_heads[] := '{}';
-    new_rows {s}.strata_rows[] := '{}';
-    new_blobs {s}.strata_blobs[] := '{}';
-    gone text[] := '{}';
-    erased bigint[] := '{}';
+    answers text[];
+    created {s}.strata_heads[];
+    kept {s}.strata_heads[];
+    unlisted {s}.strata_heads[];
+    listed {s}.strata_heads[];
+    new_rows {s}.strata_rows[];
+    new_blobs {s}.strata_blobs[];
+    gone text[];
+    erased bigint[];
     start integer;
     made integer;
 BEGIN
-    none.updated := 0; none.place := 0; none.sequence := -1; none.whole_at := -1; none.state := 0;
-    none.external := false; none.write_ids := ''; none.facets := '{0}';
-    none.token := 0; none.owner := ''; none.expires := 0; none.lease_id := ''; none.closing := false;
-
     SELECT coalesce(array_agg(x.h), '{}') INTO locked
     FROM (SELECT h FROM {s}.strata_heads AS h WHERE h.thread_id = ANY (ids) ORDER BY h.thread_id FOR UPDATE OF h) AS x;
     clock := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
@@ -77,12 +72,12 @@ BEGIN
             was := locked[next];
             next := next + 1;
         ELSE
-            was := none;
-            was.thread_id := item.thread_id;
+            was := ROW(NULL, 0, 0, 0, 0, -1, -1, 0, false, false, item.thread_id, '', '', '', '{0}',
+                       NULL, NULL, NULL, NULL);
         END IF;
         taking := coalesce(item.lease = 'take', false);
         live := was.token <> 0 AND was.expires > clock;
-        own := live AND was.lease_id = item.write_id;
+        own := taking AND live AND was.lease_id = item.write_id;
 
         -- 1. Repeated.
         again := NULL;
@@ -95,7 +90,7 @@ BEGIN
             IF seen > 0 THEN
                 again := was.sequence - (seen - 1) / 8;
             END IF;
-        ELSIF taking AND own THEN
+        ELSIF own THEN
             again := was.sequence;
         END IF;
         IF again IS NOT NULL THEN
@@ -215,14 +210,14 @@ BEGIN
         END IF;
     END LOOP;
 
-    IF cardinality(created) > 0 THEN
+    IF created IS NOT NULL THEN
         INSERT INTO {s}.strata_heads SELECT n.* FROM unnest(created) AS n ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS made = ROW_COUNT;
         IF made < cardinality(created) THEN
             RAISE serialization_failure USING MESSAGE = 'somebody else was first to create a thread';
         END IF;
     END IF;
-    IF cardinality(kept) > 0 THEN
+    IF kept IS NOT NULL THEN
         UPDATE {s}.strata_heads AS h
         SET updated = n.updated, place = n.place, token = n.token, expires = n.expires, sequence = n.sequence,
             whole_at = n.whole_at, state = n.state, external = n.external, closing = n.closing,
@@ -230,28 +225,28 @@ BEGIN
             graph_id = n.graph_id, graph_version = n.graph_version, metadata = n.metadata
         FROM unnest(kept) AS n WHERE h.thread_id = n.thread_id;
     END IF;
-    IF cardinality(gone) > 0 THEN
+    IF gone IS NOT NULL THEN
         DELETE FROM {s}.strata_heads AS h WHERE h.thread_id = ANY (gone);
     END IF;
-    IF cardinality(erased) > 0 THEN
+    IF erased IS NOT NULL THEN
         DELETE FROM {s}.strata_rows AS r WHERE r.thread = ANY (erased);
         DELETE FROM {s}.strata_blobs AS b WHERE b.thread = ANY (erased);
     END IF;
-    IF cardinality(unlisted) > 0 THEN
+    IF unlisted IS NOT NULL THEN
         DELETE FROM {s}.strata_listing AS l
         USING (SELECT f.facet, n.state, CASE f.facet WHEN {due_at} THEN n.due ELSE n.place END AS place, n.thread_id
                FROM unnest(unlisted) AS n CROSS JOIN LATERAL unnest(n.facets) AS f(facet)) AS o
         WHERE l.facet = o.facet AND l.state = o.state AND l.place = o.place AND l.thread_id = o.thread_id;
     END IF;
-    IF cardinality(listed) > 0 THEN
+    IF listed IS NOT NULL THEN
         INSERT INTO {s}.strata_listing(facet, state, place, thread_id)
         SELECT f.facet, n.state, CASE f.facet WHEN {due_at} THEN n.due ELSE n.place END, n.thread_id
         FROM unnest(listed) AS n CROSS JOIN LATERAL unnest(n.facets) AS f(facet);
     END IF;
-    IF cardinality(new_rows) > 0 THEN
+    IF new_rows IS NOT NULL THEN
         INSERT INTO {s}.strata_rows SELECT r.* FROM unnest(new_rows) AS r;
     END IF;
-    IF cardinality(new_blobs) > 0 THEN
+    IF new_blobs IS NOT NULL THEN
         INSERT INTO {s}.strata_blobs SELECT b.* FROM unnest(new_blobs) AS b ON CONFLICT DO NOTHING;
     END IF;
     RETURN '[' || array_to_string(answers, ',') || ']';

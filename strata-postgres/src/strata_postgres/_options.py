@@ -65,7 +65,7 @@ class PostgresOptions:
     """
 
     schema: str = attrs.field(default="public", validator=_schema)
-    min_connections: int = attrs.field(default=2, validator=_at_least(0))
+    min_connections: int = attrs.field(default=1, validator=_at_least(0))
     max_connections: int = attrs.field(default=10, validator=_at_least(1))
     connect_timeout: timedelta = attrs.field(default=timedelta(seconds=10), validator=_timeout)
     pool_timeout: timedelta = attrs.field(default=timedelta(seconds=10), validator=_timeout)

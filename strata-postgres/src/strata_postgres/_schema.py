@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Final
 
 from strata_postgres._function import COMMIT
+from strata_postgres._list import LIST
 
 __all__ = ["NAMES", "STEPS", "VERSION", "quoted"]
 
@@ -130,6 +131,7 @@ _VERSION_1: Final = (
     JOIN {s}.strata_rows AS r ON r.thread = h.thread
     CROSS JOIN LATERAL (SELECT {s}.strata_json(r.envelope) AS record OFFSET 0) AS e
     """,
+    LIST,
 )
 _VERSION_2: Final = (
     """

@@ -104,15 +104,11 @@ async def set_up(connection: AsyncConnection[tuple[Any, ...]], address: Address)
             version, exists = await look(connection, address)
             if version == VERSION:
                 return
-            if not exists:
-                await connection.execute(f"CREATE SCHEMA {quoted(schema)}".encode(), prepare=False)
-            for step in STEPS[version:]:
-                for statement in step:
-                    await connection.execute(statement.replace("{s}", quoted(schema)).encode(), prepare=False)
-            change = "UPDATE {s}.strata_version SET version = " if version else "INSERT INTO {s}.strata_version VALUES ("
-            end = "" if version else ")"
-            text = change.replace("{s}", quoted(schema)) + str(VERSION) + end
-            await connection.execute(text.encode(), prepare=False)
+            text = "" if exists else "CREATE SCHEMA {s};"
+            text += "".join(f"{statement};" for step in STEPS[version:] for statement in step)
+            text += "UPDATE {s}.strata_version SET version = " if version else "INSERT INTO {s}.strata_version SELECT "
+            # Several statements without arguments: one round trip.
+            await connection.execute(f"{text}{VERSION}".replace("{s}", quoted(schema)).encode(), prepare=False)
     except psycopg.errors.InsufficientPrivilege as error:
         raise ReadOnlyError(
             f"{address}: the role may not set the store up ({address.scrubbed(error)}); let one that may create "

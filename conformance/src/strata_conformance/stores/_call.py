@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 import attrs
@@ -12,6 +14,8 @@ __all__ = ["Call", "snapshot"]
 
 _DEEPEST: Final = 210
 """Deeper than any state that a store takes; below that, a value is kept as it is."""
+_PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes, datetime, timedelta})
+"""What cannot change; most of what is copied is made of these."""
 
 
 def _content(value: object) -> object:
@@ -59,11 +63,11 @@ def snapshot(value: Any) -> Any:
 
 
 def _copy(value: Any, copies: dict[int, Any], depth: int) -> Any:
+    kind = type(value)
+    if kind in _PLAIN or depth == 0:
+        return value
     if id(value) in copies:
         return copies[id(value)]
-    if depth == 0:
-        return value
-    kind = type(value)
     if kind is dict:
         copied: dict[Any, Any] = {}
         copies[id(value)] = copied
@@ -72,11 +76,19 @@ def _copy(value: Any, copies: dict[int, Any], depth: int) -> Any:
     if kind is list:
         copied_list: list[Any] = []
         copies[id(value)] = copied_list
-        copied_list.extend(_copy(inner, copies, depth - 1) for inner in value)
+        copied_list.extend([_copy(inner, copies, depth - 1) for inner in value])
         return copied_list
     if kind is tuple:
-        return tuple(_copy(inner, copies, depth - 1) for inner in value)
-    if attrs.has(kind) and kind.__module__.startswith("strata_core."):
-        fields = {field.alias: getattr(value, field.name) for field in attrs.fields(kind) if field.init}
-        return kind(**{name: _copy(inner, copies, depth - 1) for name, inner in fields.items()})
+        return tuple([_copy(inner, copies, depth - 1) for inner in value])
+    fields = _fields(kind)
+    if fields is not None:
+        return kind(**{alias: _copy(getattr(value, name), copies, depth - 1) for name, alias in fields})
     return value
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...] | None:
+    """Return the names and aliases of the fields of a record of core, and None for any other class."""
+    if not (attrs.has(kind) and kind.__module__.startswith("strata_core.")):
+        return None
+    return tuple((field.name, field.alias or field.name) for field in attrs.fields(kind) if field.init)

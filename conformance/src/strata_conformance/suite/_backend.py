@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 import attrs
@@ -27,9 +28,11 @@ from strata_core.rows import (
     matches,
 )
 
-__all__ = ["BackendTests", "Model", "OpenBackend", "opened", "row"]
+__all__ = ["BackendTests", "Model", "OpenBackend", "OpenExpiringBackend", "opened", "row"]
 
 OpenBackend: TypeAlias = Callable[[], RowBackend]
+OpenExpiringBackend: TypeAlias = Callable[[timedelta], RowBackend]
+"""As `OpenBackend`, its argument the ttl of finished threads."""
 
 
 def row(n: int = 0, *, whole: bool = True, **fields: Any) -> NewRow:
@@ -76,6 +79,15 @@ class BackendTests(SuiteTests):
         speed, this gives another place; None leaves the tests of what opening creates out, and the report says so.
         """
         return open_backend
+
+    @pytest.fixture
+    def open_expiring_backend(self) -> OpenExpiringBackend | None:
+        """A factory like `open_backend`, of backends whose finished threads expire: its argument is the ttl.
+
+        For a backend that declares `Capability.EXPIRY`: on the same storage as `open_backend`, with the backend's own
+        option set.  None leaves the tests of expiry out, and the report says so.
+        """
+        return None
 
     def _declared(self, request: pytest.FixtureRequest, setup: Setup) -> frozenset[Capability]:
         blank = "open_backend" if setup is Setup.AUTO else "open_blank_backend"

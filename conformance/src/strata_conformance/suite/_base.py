@@ -18,7 +18,7 @@ from strata_core.ports import CheckpointQuery, CheckpointRetention, CheckpointSt
 from strata_core.rows import RowBackend
 from strata_core.testing import FakeClock
 
-__all__ = ["Footprint", "OpenStore", "PortTests", "Reference", "Store", "SuiteTests", "lasting"]
+__all__ = ["Footprint", "OpenExpiringStore", "OpenStore", "PortTests", "Reference", "Store", "SuiteTests", "lasting"]
 
 
 class Store(CheckpointStore, CheckpointQuery, CheckpointRetention, Protocol):
@@ -33,7 +33,10 @@ Footprint: TypeAlias = Callable[[], Mapping[str, object]]
 
 lasting = pytest.mark.lasting
 """Marks what is tested of storage that has to be set up, which memory of a process has not."""
+OpenExpiringStore: TypeAlias = Callable[..., AbstractAsyncContextManager[Store]]
+"""As `OpenStore`, its first argument the ttl of finished threads, a timedelta."""
 _BLANK = ("open_blank_backend", "open_blank_store")
+_EXPIRING = ("open_expiring_backend", "open_expiring_store")
 
 
 class SuiteTests:
@@ -107,6 +110,10 @@ class SuiteTests:
                 request.node.user_properties.append(("inapplicable", "declared"))
                 pytest.skip(f"{type(self).__name__}: the store declares {capability.value}, so refuses nothing")
 
+        expiring = next((name for name in _EXPIRING if name in request.fixturenames), None)
+        if expiring is not None and request.getfixturevalue(expiring) is None:
+            pytest.skip(f"{type(self).__name__}: no store given whose finished threads expire, so none can be seen to")
+
     def _declared(self, request: pytest.FixtureRequest, setup: Setup) -> frozenset[Capability]:
         raise AssertionError(type(self).__name__, request, setup)
 
@@ -131,6 +138,15 @@ class PortTests(SuiteTests):
         speed, this gives another place; None leaves the tests of what opening creates out, and the report says so.
         """
         return open_store
+
+    @pytest.fixture
+    def open_expiring_store(self) -> OpenExpiringStore | None:
+        """A factory like `open_store`, of stores whose finished threads expire: its first argument is the ttl.
+
+        For a store that declares `Capability.EXPIRY`: on the same storage as `open_store`, with the store's own option
+        set.  None leaves the tests of expiry out, and the report says so.
+        """
+        return None
 
     @pytest.fixture
     def reference(self) -> Reference | None:

@@ -48,16 +48,23 @@ class DamagedThreadTests(BackendTests):
     @damages
     async def test_a_log_that_comes_to_a_damaged_row_says_so(self, open_backend: OpenBackend, bad: bytes) -> None:
         """A log that comes to a row which cannot be read raises CorruptCheckpointError that names the thread and the
-        sequence; it never leaves the row out, and slices that end earlier are read.
+        sequence; it never leaves the row out, and slices that end before it, or start behind it, are read.
         """
         async with _with_damage(open_backend, bad) as store:
-            with pytest.raises(CorruptCheckpointError) as caught:
-                await store.get_log("t")
-            before = await store.get_log("t", limit=1)
+            await store.save(checkpoint(state={"n": 3}))
+            caught = []
+            for start, limit in ((0, 100), (0, 3), (1, 2), (2, 1), (2, 100)):
+                with pytest.raises(CorruptCheckpointError) as error:
+                    await store.get_log("t", start=start, limit=limit)
+                caught.append((error.value.thread_id, error.value.sequence))
+            slices = [await store.get_log("t", start=start, limit=limit) for start, limit in ((0, 1), (0, 2), (1, 1))]
+            behind = await store.get_log("t", start=3)
             sound = await store.get_log("sound")
 
-        assert ("t", 2) == (caught.value.thread_id, caught.value.sequence)
-        assert [0] == [entry.sequence for entry in before.entries]
+        assert [("t", 2)] * 5 == caught
+        assert [[0], [0, 1], [1]] == [[entry.sequence for entry in page.entries] for page in slices]
+        assert [1, 2, 2] == [page.next_start for page in slices]
+        assert [3] == [entry.sequence for entry in behind.entries]
         assert [0] == [entry.sequence for entry in sound.entries]
 
     @promise("damage-2")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -15,14 +14,14 @@ from strata_conformance._samples import BASE, LONG, SHORT, checkpoint, completed
 from strata_conformance.suite._base import OpenStore, PortTests, Store
 from strata_conformance.suite._time import outlive
 from strata_core.capabilities import Capability
-from strata_core.errors import ConflictError, LeaseLostError
-from strata_core.records import Lease, Revision
+from strata_core.errors import LeaseLostError
+from strata_core.records import Lease
 from strata_core.testing import FakeClock
 
 __all__ = ["LeaseTests"]
 
 
-async def _take(store: Store, thread_id: str = "t", owner: str = "o") -> Lease:
+async def take(store: Store, thread_id: str = "t", owner: str = "o") -> Lease:
     lease = await store.acquire_lease(thread_id, owner=owner, ttl=LONG)
     assert lease is not None
     return lease
@@ -36,19 +35,19 @@ async def _expire(store: Store, clock: FakeClock) -> Lease:
 
 
 async def _release(store: Store, _: FakeClock) -> Lease:
-    lease = await _take(store)
+    lease = await take(store)
     await store.release_lease(lease)
     return lease
 
 
 async def _lose(store: Store, clock: FakeClock) -> Lease:
     lease = await _expire(store, clock)
-    await _take(store, owner="late")
+    await take(store, owner="late")
     return lease
 
 
 async def _forge(store: Store, _: FakeClock) -> Lease:
-    lease = await _take(store)
+    lease = await take(store)
     return attrs.evolve(lease, token=lease.token + 1)
 
 
@@ -58,7 +57,7 @@ Way = Callable[[Store, FakeClock], Awaitable[Lease]]
 
 
 class LeaseTests(PortTests):
-    """Acquire, renew, release, and saves under a lease."""
+    """Acquire, renew, release, look at."""
 
     @promise("lease-1")
     async def test_a_lease_can_be_taken_on_a_thread_that_does_not_exist(
@@ -69,7 +68,7 @@ class LeaseTests(PortTests):
         """
         clock.advance(timedelta(microseconds=123_457))
         async with open_store() as store:
-            lease = await _take(store, owner="worker-1")
+            lease = await take(store, owner="worker-1")
             loaded = await store.load("t")
             server = Capability.SERVER_CLOCK in store.capabilities
 
@@ -84,7 +83,7 @@ class LeaseTests(PortTests):
         decides, the owner is for people.
         """
         async with open_store() as one, open_store() as two:
-            lease = await _take(one)
+            lease = await take(one)
             got = [await handle.acquire_lease("t", owner=o, ttl=LONG) for handle in (one, two) for o in ("o", "p")]
             live = await two.live_lease("t")
 
@@ -129,12 +128,12 @@ class LeaseTests(PortTests):
         from before the purge is refused.
         """
         async with open_store() as store:
-            before = await _take(store)
+            before = await take(store)
             await store.save_under_lease(completed(), before, release=True)
             assert 1 == await store.purge(BASE.replace(year=2030))
             with pytest.raises(LeaseLostError):
                 await store.save_under_lease(checkpoint(), before)
-            after = await _take(store)
+            after = await take(store)
             with pytest.raises(LeaseLostError):
                 await store.save_under_lease(checkpoint(), before)
             loaded = await store.load("t")
@@ -183,28 +182,6 @@ class LeaseTests(PortTests):
         assert "t" == caught.value.thread_id
         assert before == after
 
-    @promise("lease-8")
-    @lost
-    async def test_a_save_under_a_lost_lease_is_refused(
-        self, open_store: OpenStore, clock: FakeClock, way: Way
-    ) -> None:
-        """A save under a lease that expired, was released, was taken over or was never given raises LeaseLostError,
-        appends nothing, and releases nobody's lease.
-        """
-        async with open_store() as store:
-            await store.save(checkpoint(state={"n": 0}))
-            lease = await way(store, clock)
-            before = await store.live_lease("t")
-            for release in (False, True):
-                with pytest.raises(LeaseLostError) as caught:
-                    await store.save_under_lease(checkpoint(state={"n": "late"}), lease, release=release)
-            entry, after = await store.load("t"), await store.live_lease("t")
-
-        assert ("t", 0) == (caught.value.thread_id, caught.value.latest)
-        assert entry is not None
-        assert (0, {"n": 0}) == (entry.sequence, entry.checkpoint.frozen_state)
-        assert before == after
-
     @promise("lease-9")
     @lost
     async def test_releasing_a_lost_lease_is_no_error_and_takes_nobodys(
@@ -220,122 +197,13 @@ class LeaseTests(PortTests):
 
         assert before == after
 
-    @promise("lease-10")
-    async def test_the_holder_saves_and_others_are_fenced_off(self, open_store: OpenStore, clock: FakeClock) -> None:
-        """Saves under the live lease append, from any handle that has it; once another holds the thread, those of the
-        earlier holder are refused and those of the present one append.
-        """
-        async with open_store() as one, open_store() as two:
-            first = await one.acquire_lease("t", owner="first", ttl=SHORT)
-            assert first is not None
-            server = Capability.SERVER_CLOCK in one.capabilities
-            got = [] if server else [await h.save_under_lease(checkpoint(), first) for h in (one, two)]
-            await outlive(one, clock, first, SHORT)
-            second = await _take(two, owner="second")
-            with pytest.raises(LeaseLostError):
-                await one.save_under_lease(checkpoint(state={"n": "zombie"}), first)
-            got.append(await two.save_under_lease(checkpoint(), second))
-            got.append(await one.save_under_lease(checkpoint(), second))
-
-        assert list(range(2 if server else 4)) == got
-
-    @promise("lease-11")
-    async def test_the_last_save_can_release_the_lease(self, open_store: OpenStore) -> None:
-        """A save with release=True appends and gives the lease back in one step; without it the lease stays."""
-        async with open_store() as store:
-            lease = await _take(store)
-            first = await store.save_under_lease(checkpoint(), lease)
-            held = await store.live_lease("t")
-            second = await store.save_under_lease(completed(), lease, release=True)
-            free = await store.live_lease("t")
-            taken = await store.acquire_lease("t", owner="next", ttl=LONG)
-
-        assert [0, 1] == [first, second]
-        assert lease == held
-        assert free is None
-        assert taken is not None
-
-    @promise("lease-12")
-    async def test_a_lease_can_be_taken_with_a_save(self, open_store: OpenStore) -> None:
-        """An acquire with a checkpoint takes the lease and appends in one step, and names the sequence in `saved`."""
-        async with open_store() as store:
-            first = await store.acquire_lease("t", owner="o", ttl=LONG, save=checkpoint(state={"n": 0}), expected=None)
-            assert first is not None
-            await store.release_lease(first)
-            latest = await store.load("t")
-            assert latest is not None
-            second = await store.acquire_lease(
-                "t", owner="o", ttl=LONG, save=checkpoint(state={"n": 1}), expected=latest.revision
-            )
-            assert second is not None
-            entry, live = await store.load("t"), await store.live_lease("t")
-
-        assert [0, 1] == [first.saved, second.saved]
-        assert entry is not None
-        assert (1, {"n": 1}) == (entry.sequence, entry.checkpoint.frozen_state)
-        assert live is not None
-        assert second.token == live.token
-
-    @promise("lease-13")
-    async def test_an_acquire_that_does_not_get_the_lease_saves_nothing(self, open_store: OpenStore) -> None:
-        """An acquire that a live lease keeps out returns None and appends nothing."""
-        async with open_store() as one, open_store() as two:
-            await _take(one)
-            got = await two.acquire_lease("t", owner="p", ttl=LONG, save=checkpoint())
-            loaded = await two.load("t")
-
-        assert got is None
-        assert loaded is None
-
-    @promise("lease-14")
-    async def test_an_acquire_on_another_checkpoint_takes_and_saves_nothing(self, open_store: OpenStore) -> None:
-        """An acquire that expects another checkpoint than the latest raises ConflictError, with and without a save,
-        takes no lease and appends nothing.
-        """
-        async with open_store() as store:
-            await store.save(checkpoint(state={"n": 0}))
-            for expected in (None, 1, Revision(0, os.urandom(8))):
-                for save in (None, checkpoint(state={"n": 1})):
-                    with pytest.raises(ConflictError) as caught:
-                        await store.acquire_lease("t", owner="o", ttl=LONG, save=save, expected=expected)
-
-                    assert not isinstance(caught.value, LeaseLostError)
-                    assert 0 == caught.value.latest
-            with pytest.raises(ConflictError):
-                await store.acquire_lease("unknown", owner="o", ttl=LONG, expected=0)
-            leases = [await store.live_lease(t) for t in ("t", "unknown")]
-            entry = await store.load("t")
-
-        assert [None, None] == leases
-        assert entry is not None
-        assert 0 == entry.sequence
-
-    @promise("lease-15")
-    async def test_a_save_under_lease_can_also_expect_a_checkpoint(self, open_store: OpenStore) -> None:
-        """A save under a live lease that expects another checkpoint than the latest raises ConflictError, not
-        LeaseLostError; the lease stays, also with release=True.
-        """
-        async with open_store() as store:
-            lease = await _take(store)
-            await store.save_under_lease(checkpoint(), lease, expected=None)
-            for expected in (None, 1, Revision(0, os.urandom(8))):
-                with pytest.raises(ConflictError) as caught:
-                    await store.save_under_lease(checkpoint(), lease, expected=expected, release=True)
-
-                assert not isinstance(caught.value, LeaseLostError)
-            live = await store.live_lease("t")
-            second = await store.save_under_lease(checkpoint(), lease, expected=0)
-
-        assert lease == live
-        assert 1 == second
-
     @promise("lease-16")
     async def test_a_lease_of_another_thread_is_worth_nothing(self, open_store: OpenStore) -> None:
         """A lease holds its own thread only: others can be leased and saved meanwhile, and a token of one thread is
         refused on another.
         """
         async with open_store() as store:
-            mine, other = await _take(store, "mine"), await _take(store, "other")
+            mine, other = await take(store, "mine"), await take(store, "other")
             with pytest.raises(LeaseLostError):
                 await store.save_under_lease(checkpoint("other"), attrs.evolve(mine, thread_id="other"))
             with pytest.raises(LeaseLostError):
@@ -351,7 +219,7 @@ class LeaseTests(PortTests):
         and saving under it raise LeaseLostError, releasing it is no error.
         """
         async with open_store() as store:
-            held = await _take(store)
+            held = await take(store)
             for token in (2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30, 10**5000):
                 lease = attrs.evolve(held, token=token)
                 with pytest.raises(LeaseLostError):
@@ -375,7 +243,7 @@ class LeaseTests(PortTests):
             released = await two.live_lease("t")
             await _expire(one, clock)
             expired = await two.live_lease("t")
-            lease = await _take(one)
+            lease = await take(one)
             live = await two.live_lease("t")
 
         assert [None] * 3 == [unknown, released, expired]
@@ -388,7 +256,7 @@ class LeaseTests(PortTests):
         renewed, used and released like any other.
         """
         async with open_store() as one, open_store() as two:
-            lease = await _take(one, owner=owner)
+            lease = await take(one, owner=owner)
             live = await two.live_lease("t")
             async with asyncio.timeout(10):
                 kept_out = await two.acquire_lease("t", owner=owner, ttl=LONG, save=checkpoint())
@@ -400,37 +268,3 @@ class LeaseTests(PortTests):
         assert lease == live
         assert kept_out is None
         assert (0, None) == (sequence, free)
-
-    @promise("lease-20")
-    async def test_saves_without_the_lease_neither_need_nor_disturb_it(self, open_store: OpenStore) -> None:
-        """A plain save and a conditional save append while somebody else holds the thread, and leave the lease as it
-        is.
-        """
-        async with open_store() as one, open_store() as two:
-            lease = await _take(one)
-            got = [await two.save(checkpoint()), await two.save_if_latest(checkpoint(), 0)]
-            live = await two.live_lease("t")
-            got.append(await one.save_under_lease(checkpoint(), lease))
-
-        assert [0, 1, 2] == got
-        assert lease == live
-
-    @promise("lease-21")
-    async def test_of_many_that_ask_at_once_exactly_one_gets_the_lease(self, open_store: OpenStore) -> None:
-        """Of fifty acquires from two handles at once, one gets the lease and 49 get None; the checkpoint of the one
-        is appended, once.
-        """
-        async with open_store() as one, open_store() as two:
-            calls = [
-                (one if n % 2 else two).acquire_lease("t", owner=f"o{n}", ttl=LONG, save=checkpoint(state={"n": n}))
-                for n in range(50)
-            ]
-            got = await asyncio.gather(*calls)
-            entry, live = await one.load("t"), await two.live_lease("t")
-
-        winners = [(n, lease) for n, lease in enumerate(got) if lease is not None]
-        assert 1 == len(winners)
-        assert entry is not None
-        assert (0, {"n": winners[0][0]}) == (entry.sequence, entry.checkpoint.frozen_state)
-        assert live is not None
-        assert f"o{winners[0][0]}" == live.owner

@@ -252,19 +252,3 @@ class RetentionTests(PortTests):
 
         assert Capability.RETENTION is caught.value.capability
         assert ["t"] == kept
-
-    @promise("expiry-1")
-    @pytest.mark.refuses(Capability.EXPIRY)
-    async def test_a_finished_thread_stays_until_it_is_purged(self, open_store: OpenStore, clock: FakeClock) -> None:
-        """A store that does not declare expiry keeps a finished thread whole, however old it is and however much time
-        passes, until a purge takes it.
-        """
-        async with open_store() as store:
-            for thread_id, at in (("old", BASE.replace(year=1970)), ("t", BASE)):
-                await store.save(checkpoint(thread_id, at=at))
-                await store.save(completed(thread_id, at=at, state={"n": 1}))
-            clock.advance(timedelta(days=36_500))
-        async with open_store() as store:
-            entries = [await store.load(thread_id, at=at) for thread_id in ("old", "t") for at in (0, None)]
-
-        assert [0, 1, 0, 1] == [None if entry is None else entry.sequence for entry in entries]

@@ -8,8 +8,9 @@ from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._results import Cancelled, CancelReason, Completed, Failed, FailureCode, Interrupted, RunResult
 from strata_core.graph._retry import RetryPolicy
-from strata_core.graph._signals import HumanSignal
+from strata_core.graph._signals import EventSignal, HumanSignal, LevelSignals
 from strata_core.graph._state import strict_converter
+from strata_core.graph._sweep import SweepReport
 
 __all__ = [
     "CancelReason",
@@ -18,15 +19,18 @@ __all__ = [
     "CheckpointPolicy",
     "CompiledGraph",
     "Completed",
+    "EventSignal",
     "Failed",
     "FailureCode",
     "GraphProblem",
     "HumanSignal",
     "Interrupted",
+    "LevelSignals",
     "NodeContext",
     "ProblemCode",
     "RetryPolicy",
     "RunResult",
     "StateGraph",
+    "SweepReport",
     "strict_converter",
 ]

@@ -17,7 +17,7 @@ from strata_core.graph._stop import StoppedError
 if TYPE_CHECKING:
     from strata_core.graph._run import Run
 
-__all__ = ["NodeFailedError", "NodeReturnError", "RoutingError", "choose_way", "visit"]
+__all__ = ["NodeFailedError", "NodeReturnError", "RoutingError", "ask", "choose_way", "visit"]
 
 S = TypeVar("S")
 
@@ -98,7 +98,8 @@ async def _attempt(run: Run[S], node: Node, number: int) -> S:
     handler = node.handler
     run.attempt = number
     if node.blocking:
-        result = await _in_thread(handler, state, context(run, node) if handler.wants_context else None)
+        ctx = context(run, node) if handler.wants_context else None
+        result = await run.stop.guard(_in_thread(handler, state, ctx), only_lost=True)
     else:
         result = handler.call(state, context(run, node)) if handler.wants_context else handler.call(state)
         if handler.is_async:
@@ -139,6 +140,13 @@ async def _in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None)
     return result
 
 
+async def ask(run: Run[S], node: Node, handler: Handler, state: S) -> Any:
+    """Ask a user's function something about the state that a node has returned."""
+    given = isolate(state)
+    answer = handler.call(given, context(run, node)) if handler.wants_context else handler.call(given)
+    return await run.stop.guard(answer) if handler.is_async or hasattr(answer, "__await__") else answer
+
+
 async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
     """Ask a router where a node goes on.
 
@@ -146,12 +154,8 @@ async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
         RoutingError: It failed, or named a node that is none of its targets.
         StoppedError: The run has to stop.
     """
-    handler = router.handler
     try:
-        given = isolate(state)
-        name = handler.call(given, context(run, node)) if handler.wants_context else handler.call(given)
-        if handler.is_async or hasattr(name, "__await__"):
-            name = await run.stop.guard(name)
+        name = await ask(run, node, router.handler, state)
         target = router.targets.get(name) if isinstance(name, str) else None
     except StoppedError:
         raise

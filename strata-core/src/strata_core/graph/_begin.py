@@ -12,16 +12,16 @@ from strata_core.errors import CorruptCheckpointError, InvalidInputError, Schema
 from strata_core.graph._boundaries import BoundariesJournal
 from strata_core.graph._copying import isolate
 from strata_core.graph._every_node import EveryNodeJournal
-from strata_core.graph._journal import Journal, Position, RefusedError
-from strata_core.graph._keys import VISIT
+from strata_core.graph._journal import Journal, Position, StoreJournal
+from strata_core.graph._keys import AFTER_WAIT, VISIT, pack_visit
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._resume import Reentry
 from strata_core.graph._stop import Stop
 from strata_core.ports import CheckpointStore
-from strata_core.records import CheckpointStatus, LogEntry
+from strata_core.records import Checkpoint, CheckpointStatus, LogEntry
 
-__all__ = ["open_journal", "own_state", "take_over"]
+__all__ = ["is_after_wait", "open_journal", "own_state", "take_over"]
 
 S = TypeVar("S")
 
@@ -59,40 +59,30 @@ def open_journal(
     return BoundariesJournal(plan, thread_id, metadata, store)
 
 
+def is_after_wait(checkpoint: Checkpoint) -> bool:
+    """Tell whether no node has committed since the thread's last wait, so that `on_resume` is still to be asked."""
+    return checkpoint.status is CheckpointStatus.INTERRUPTED or AFTER_WAIT in checkpoint.metadata
+
+
 async def take_over(plan: Plan[S], journal: Journal[S], store: CheckpointStore, found: Reentry[S]) -> None:
     """Write the first row of a resume, which also keeps every other writer out.
 
     Raises:
-        RefusedError: Another writer was first; or, `held`, somebody holds the thread who has not gone on with it.
+        RefusedError: Another writer was first, or, `held`, holds the thread: perhaps one who has gone on with it.
         SupersededError: The thread was taken, and lost before that was known.
         UnsavableStateError: The state has no JSON form.
     """
-    try:
-        await _write_first(plan, journal, store, found)
-    except RefusedError as refused:
-        # A lease is seen before the row that was written with it.
-        raise RefusedError(held=refused.held and await _is_latest(store, found.entry)) from None
-
-
-async def _is_latest(store: CheckpointStore, entry: LogEntry) -> bool:
-    try:
-        latest = await store.load(entry.checkpoint.thread_id)
-    except (CorruptCheckpointError, SchemaVersionError):
-        return False
-    return latest is not None and latest.revision == entry.revision
-
-
-async def _write_first(plan: Plan[S], journal: Journal[S], store: CheckpointStore, found: Reentry[S]) -> None:
     checkpoint, revision = found.entry.checkpoint, found.entry.revision
-    if isinstance(journal, BoundariesJournal):
+    if found.node is None and isinstance(journal, StoreJournal) and journal.records_completion:
+        await journal.finish(Position(checkpoint.suspended_node, None, found.state), revision)
+    elif isinstance(journal, BoundariesJournal):
         await journal.stamp(attrs.evolve(checkpoint, resumed_at=plan.clock.now(), decision=found.decision), revision)
-    elif isinstance(journal, EveryNodeJournal):
-        if found.node is None:
-            at = Position(checkpoint.suspended_node, None, found.state)
-            await journal.finish(at, revision)
-            return
-        visit = checkpoint.metadata.get(VISIT)
-        extra = None if journal.carried is None or visit is None else {VISIT: visit}
+    elif isinstance(journal, EveryNodeJournal) and found.node is not None:
+        extra = {}
+        if journal.carried is not None:
+            extra[VISIT] = pack_visit(*journal.carried)
+        if is_after_wait(checkpoint) and plan.on_resume is not None:
+            extra[AFTER_WAIT] = "true"
         at = Position(await _last_committed(store, found.entry), found.node.name, found.state)
         await journal.take(CheckpointStatus.RUNNING, at, revision, extra)
 

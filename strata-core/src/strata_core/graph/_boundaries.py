@@ -29,6 +29,7 @@ class BoundariesJournal(StoreJournal[S]):
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata, store)
         self._revision: Revision | None = None
+        self.records_completion = plan.completion_record
 
     async def start(self, at: Position[S]) -> None:
         if self.fresh and await self.latest() is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from strata_core._validation import check_owner, check_thread_id, check_ttl, shown
@@ -11,15 +11,16 @@ from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import GraphValidationError, InvalidInputError
 from strata_core.graph._compiled import CompiledGraph
 from strata_core.graph._context import NodeContext
-from strata_core.graph._drafts import BoundaryDraft, Draft, EdgeDraft, NodeDraft, RouteDraft
-from strata_core.graph._handlers import inspect_handler
-from strata_core.graph._nodes import Boundary, Node, Router
+from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft, WaitDraft
+from strata_core.graph._handlers import Handler, HandlerError, inspect_handler
+from strata_core.graph._linking import link
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._problems import GraphProblem, ProblemCode
+from strata_core.graph._results import Interrupted
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._state import StateCodec, state_class
-from strata_core.records import GraphIdentity
+from strata_core.records import GraphIdentity, WaitKind
 
 __all__ = ["StateGraph"]
 
@@ -76,7 +77,8 @@ class StateGraph(Generic[S]):
             retry: When it is tried again; None for never.
             fallback: The node that takes over from the last committed state when the attempts are used up.
             blocking: Run a ``def`` handler in a thread, because it blocks.  A thread cannot be interrupted: a token
-                or a deadline takes effect when the handler returns, unless that looks at ``ctx.cancellation``.
+                or a deadline takes effect when the handler returns, unless that looks at ``ctx.cancellation``.  Only
+                a run whose lease is lost does not wait for it: what the handler returns cannot count any more.
         """
         self._draft.nodes.append(NodeDraft(name, handler, retry, fallback, blocking))
         return self
@@ -109,7 +111,14 @@ class StateGraph(Generic[S]):
         self._draft.routes.append(RouteDraft(source, router, targets))
         return self
 
-    def add_interrupt_boundary(self, node: str, *, on_reject: str | None = None) -> StateGraph[S]:
+    def add_interrupt_boundary(
+        self,
+        node: str,
+        *,
+        on_reject: str | None = None,
+        timeout: timedelta | None = None,
+        on_timeout: str | None = None,
+    ) -> StateGraph[S]:
         """Stop after `node` until a person answers.
 
         **Without `on_reject` a rejection does not stop the thread**: it goes on at the next node, exactly as an
@@ -122,8 +131,49 @@ class StateGraph(Generic[S]):
         Args:
             node: The node whose work the person reviews.
             on_reject: The node at which a rejection goes on; None for the one at which an approval does.
+            timeout: How long the person has, counted from the stop; None for ever.  Then the thread is due, and the
+                next `wake_due` times it out; until it does, the person may still answer.
+            on_timeout: The node at which it goes on then, without a decision; None to end the thread, with the reason
+                `TIMED_OUT`.
         """
-        self._draft.boundaries.append(BoundaryDraft(node, on_reject))
+        self._draft.waits.append(WaitDraft(WaitKind.PERSON, node, timeout, on_timeout, on_reject))
+        return self
+
+    def add_wait_for_event(
+        self, node: str, event_type: str, *, timeout: timedelta | None = None, on_timeout: str | None = None
+    ) -> StateGraph[S]:
+        """Stop after `node` until an event of that type is signalled (`CompiledGraph.signal`).
+
+        The next node is worked out when the run stops, as at a boundary.  A signal that comes earlier is refused: let
+        `node` ask for the event, or look whether it has happened already.
+
+        Args:
+            node: The node after which the thread waits.
+            event_type: Which event, under the rules of a thread ID.  Compared exactly.
+            timeout: How long to wait, counted from the stop; None for ever.  Then the thread is due, and the next
+                `wake_due` times it out; until it does, the event is still taken.
+            on_timeout: The node at which it goes on then; None to end the thread, with the reason `TIMED_OUT`.
+        """
+        self._draft.waits.append(WaitDraft(WaitKind.EVENT, node, timeout, on_timeout, event_type=event_type))
+        return self
+
+    def add_timer(
+        self,
+        node: str,
+        delay: timedelta
+        | Callable[[S], timedelta | datetime | Awaitable[timedelta | datetime]]
+        | Callable[[S, NodeContext[S]], timedelta | datetime | Awaitable[timedelta | datetime]],
+    ) -> StateGraph[S]:
+        """Stop after `node` until a time has come, and the next `wake_due` goes on with the thread.
+
+        Args:
+            node: The node after which the thread waits.
+            delay: How long, counted from the stop; or a function of the state that `node` has returned, as a router
+                is one, that tells how long, or until when as an aware datetime.  A time that has passed is due at
+                once.  Asking it is part of the node's step: when it fails, or gives anything else or a negative
+                delay, the node has not committed, and the thread fails with `TIMER_FAILED`.
+        """
+        self._draft.waits.append(WaitDraft(WaitKind.TIMER, node, delay))
         return self
 
     def set_entry(self, name: str) -> StateGraph[S]:
@@ -139,18 +189,43 @@ class StateGraph(Generic[S]):
         upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None = None,
         lease_ttl: timedelta = _LEASE_TTL,
         owner: str | None = None,
+        completion_record: bool = False,
+        on_resume: (
+            Callable[[S], S | Awaitable[S | None] | None]
+            | Callable[[S, NodeContext[S]], S | Awaitable[S | None] | None]
+            | None
+        ) = None,
+        on_interrupted: Callable[[Interrupted[S]], object] | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> CompiledGraph[S]:
         """Check the graph and return it ready to run; the builder can be used on.
 
         Args:
-            identity: Stamped on every checkpoint.  `resume` and `end` refuse a thread of another graph ID; `run` does
-                not ask.
+            identity: Stamped on every checkpoint.  A call that goes on with a thread of another graph ID, or ends it,
+                is refused, and calls on many threads take only those of this graph; `run` does not ask.
             checkpointing: When runs write checkpoints; also decides whether finished threads can be purged.
             upcast: Turns the saved JSON state of another version of this graph (its second argument) into one of this
                 version; called before a thread of that version is resumed.
             lease_ttl: How long a lease of `CheckpointPolicy.EVERY_NODE` lives; renewed at a third of that.
             owner: The name under which leases are taken, for people; None for the host and process.
+            completion_record: Let `BOUNDARIES` write `completed` when a run comes to an end of the graph, also one that
+                never stopped: finished threads can then be purged, and `if_exists="error"` knows them.  It is written
+                only if nobody has gone on with the thread meanwhile.  `EVERY_NODE` does this anyway.
+            on_resume: Checks the state again before the first node after a wait, for prices, stock or permissions that
+                may have changed meanwhile.  ``def`` (on the event loop) or ``async def``, of ``(state)`` or ``(state,
+                ctx)``; `ctx.node` is the node that is next, `ctx.decision` the answer.  It returns the state that this
+                node begins with, or None to leave it as it is; a change that is not returned is lost, and what is
+                returned is saved when the node commits.  When it raises, the thread has failed at that node, with
+                `RESUME_CHECK_FAILED`, and keeps the answer: a resume with None, or with a correction, checks again.
+                It is called however the wait ended: an approval, a rejection, an event, a timer, a timeout.  As long
+                as the node has not committed, it is called whenever that is entered anew, after a failure, a
+                cancellation or the death of the process; not for the retries of a run, nor for later nodes.
+            on_interrupted: Told that a thread waits, with the `Interrupted` that the call returns: to send the mail or
+                the message that somebody must answer.  ``def`` (on the event loop) or ``async def``.  Called after the
+                checkpoint is saved, whether a run, an answer, a wake or a recovery came to the wait, and awaited before
+                the call returns; neither deadline nor token interrupts it.  What it raises is logged, and changes
+                neither the result nor the thread.  A process that dies just then has not called it: for everybody who
+                must answer, list the interrupted threads.  Not called without a store.
             clock: Tells the time and waits.
 
         Raises:
@@ -168,6 +243,12 @@ class StateGraph(Generic[S]):
         check_ttl(lease_ttl, "lease_ttl")
         if owner is not None:
             check_owner(owner)
+        if type(completion_record) is not bool:
+            raise InvalidInputError("completion_record", f"must be a bool, not {type(completion_record).__name__}")
+        check = None if on_resume is None else _hook("on_resume", on_resume)
+        announce = None if on_interrupted is None else _hook("on_interrupted", on_interrupted)
+        if announce is not None and announce.wants_context:
+            raise InvalidInputError("on_interrupted", "requires two parameters, and is given one: the Interrupted")
         from strata_core.graph._types import unsupported_types
         from strata_core.graph._validate import find_problems
 
@@ -179,7 +260,7 @@ class StateGraph(Generic[S]):
             ]
         if problems:
             raise GraphValidationError(problems)
-        entry, nodes = _link(self._draft)
+        entry, nodes = link(self._draft)
         plan: Plan[S] = Plan(
             nodes=nodes,
             entry=entry,
@@ -189,31 +270,22 @@ class StateGraph(Generic[S]):
             upcast=upcast,
             lease_ttl=lease_ttl,
             owner=owner,
+            completion_record=completion_record,
+            on_resume=check,
+            on_interrupted=announce,
             clock=clock,
         )
         return CompiledGraph(plan)
+
+
+def _hook(name: str, function: object) -> Handler:
+    try:
+        return inspect_handler(function)
+    except HandlerError as error:
+        raise InvalidInputError(name, str(error)) from None
 
 
 def _check_policy(checkpointing: object) -> None:
     if not isinstance(checkpointing, CheckpointPolicy):
         names = " or ".join(f"CheckpointPolicy.{policy.name}" for policy in CheckpointPolicy)
         raise InvalidInputError("checkpointing", f"must be {names}, not {shown(checkpointing)}")
-
-
-def _link(draft: Draft) -> tuple[Node, dict[str, Node]]:
-    nodes = {
-        node.name: Node(node.name, inspect_handler(node.handler), bool(node.blocking), node.retry)
-        for node in draft.nodes
-    }
-    for node in draft.nodes:
-        if node.fallback is not None:
-            nodes[node.name].fallback = nodes[node.fallback]
-    for edge in draft.edges:
-        nodes[edge.source].next = nodes[edge.target]
-    for route in draft.routes:
-        targets = {name: nodes[name] for name in route.targets}
-        nodes[route.source].router = Router(inspect_handler(route.router), targets)
-    for boundary in draft.boundaries:
-        on_reject = None if boundary.on_reject is None else nodes[boundary.on_reject]
-        nodes[boundary.node].boundary = Boundary(on_reject)
-    return nodes[draft.entries[0] if draft.entries else draft.nodes[0].name], nodes

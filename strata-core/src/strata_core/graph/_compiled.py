@@ -10,11 +10,15 @@ from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._end import end_thread
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._recover import recover_thread, recover_threads
 from strata_core.graph._reenter import resume_thread
 from strata_core.graph._results import Cancelled, Failed, RunResult
-from strata_core.graph._signals import HumanSignal
+from strata_core.graph._signal import signal_thread
+from strata_core.graph._signals import EventSignal, HumanSignal, LevelSignals
 from strata_core.graph._start import start_thread
+from strata_core.graph._sweep import ListingStore, SweepReport
 from strata_core.graph._sync import SyncCalls
+from strata_core.graph._wake import wake_threads
 from strata_core.ports import CheckpointStore
 from strata_core.records import GraphIdentity
 
@@ -30,8 +34,11 @@ class CompiledGraph(SyncCalls[S]):
 
     A node that has committed never runs again.  A node that had begun and not committed runs again when its thread is
     resumed after a failure or a cancellation: what it did to the outside world may then happen twice, unless that is
-    told its `NodeContext.idempotency_key`.  A thread whose process died stays `running` (or `resumed`): nothing goes on
-    with it by itself, and `end` is the way out.
+    told its `NodeContext.idempotency_key`.
+
+    When a process dies, `recover` and `recover_all` finish what it was running under `EVERY_NODE`; use that for
+    anything that must not be lost.  Under `BOUNDARIES` a straight run that dies is lost, and a resumed one stays
+    `resumed`: `end` is the way out.
     """
 
     __slots__ = ()
@@ -113,7 +120,7 @@ class CompiledGraph(SyncCalls[S]):
     async def resume(
         self,
         thread_id: str,
-        signal: HumanSignal | None,
+        signal: HumanSignal | LevelSignals | None,
         store: CheckpointStore,
         *,
         deadline: datetime | timedelta | None = None,
@@ -125,9 +132,14 @@ class CompiledGraph(SyncCalls[S]):
         exactly one wins.  A thread that failed or was cancelled re-enters the node that stopped: the signal's overrides
         correct the state, and nothing is decided.
 
+        What a thread waits for, until when, and where it goes on after that, is told by its checkpoint: a graph that
+        was compiled anew with another timeout, or without the wait, changes nothing for threads that wait already.
+        Until a timeout is carried out, the person may still answer.
+
         Args:
             thread_id: The thread.
-            signal: The answer; None for a failed or cancelled thread, as it is.
+            signal: The answer; None for a failed or cancelled thread, as it is.  `LevelSignals.event` answers an event
+                wait as `signal` does, and `LevelSignals.due` wakes or times out this one thread as `wake_due` does.
             store: Where the thread is.
             deadline: When to stop: an aware time, or a time from now.
             cancellation: Stops the run from elsewhere.
@@ -135,8 +147,10 @@ class CompiledGraph(SyncCalls[S]):
         Returns:
             What the run comes to; or `Failed` with the code of a refusal, and nothing is written: `NOT_FOUND`,
             `ALREADY_RESUMED`, `RUNNING`, `COMPLETED`, `ENDED`, `WRONG_GRAPH`, `WRONG_WAIT`, `SIGNAL_REQUIRED`,
-            `INVALID_SIGNAL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`; and `LEASE_HELD` when somebody's live lease is on
-            the thread, whose latest checkpoint is still the same.
+            `INVALID_SIGNAL`, `UNKNOWN_LEVEL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`; for an event or a time also
+            `WRONG_EVENT`, `NOT_DUE`, `NEVER_DUE`, `NOT_WAITING`; and `LEASE_HELD` when somebody's live lease is on the
+            thread, whose latest checkpoint is still the same.  `Cancelled` with `TIMED_OUT` when the thread was due,
+            had no timeout route, and was ended.
 
         Raises:
             InvalidInputError: An argument breaks a rule.
@@ -144,6 +158,138 @@ class CompiledGraph(SyncCalls[S]):
             asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
         """
         return await resume_thread(self._plan, thread_id, signal, store, deadline=deadline, cancellation=cancellation)
+
+    async def signal(
+        self,
+        thread_id: str,
+        event: EventSignal,
+        store: CheckpointStore,
+        *,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Go on with a thread that waits for this event.
+
+        The event's overrides are put into the saved state before the next node runs; nothing is decided by it.  Of
+        racing signals, and a timeout, exactly one wins.
+
+        A signal that is refused is not kept.  One that came too early finds `NOT_FOUND`, `RUNNING` or `WRONG_WAIT`:
+        send it again later.  One that was told twice, such as by a webhook, finds `ALREADY_RESUMED`, `COMPLETED` or
+        `ENDED`, and nothing is left to do.  Where a thread waits for events of one type more than once, use
+        `CheckpointPolicy.EVERY_NODE`: under `BOUNDARIES` a thread on its way from one wait to the next finds
+        `ALREADY_RESUMED` as well, and of two events that come at once, the one that was not taken finds it anyway.
+
+        Args:
+            thread_id: The thread.
+            event: The event; compared by its exact type.
+            store: Where the thread is.
+            deadline: When to stop: an aware time, or a time from now.
+            cancellation: Stops the run from elsewhere.
+
+        Returns:
+            What the run comes to; or `Failed` with the code of a refusal, and nothing is written: `NOT_FOUND`,
+            `ALREADY_RESUMED`, `RUNNING`, `COMPLETED`, `ENDED`, `WRONG_GRAPH`, `WRONG_WAIT`, `WRONG_EVENT`,
+            `NOT_WAITING`, `INVALID_SIGNAL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`, `LEASE_HELD`.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule.
+            StoreUnavailableError: The store is down.
+            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+        """
+        return await signal_thread(self._plan, thread_id, event, store, deadline=deadline, cancellation=cancellation)
+
+    async def wake_due(self, store: ListingStore, *, limit: int = 100, concurrency: int = 10) -> SweepReport[S]:
+        """Go on with the threads whose timer or timeout is due, several at once.  Nothing wakes by itself: call this on
+        a schedule, from as many processes as you like.
+
+        A timer goes on at its next node; an event or a person that did not come in time, at the timeout route, without
+        a decision, or the thread is ended: `Cancelled` with `TIMED_OUT`.  No thread is woken twice, or before its time
+        by the graph's clock.
+
+        Only threads that carry the graph's own ID are its threads here, and for a graph without an identity only those
+        that carry none.  What happens to one thread, whose node fails or which cannot be read, never stops the others.
+        A thread that was not woken stays due.  Each runs to its next stop, as `resume` would run it, without deadline
+        and token; the call returns when all have come to theirs.
+
+        Args:
+            store: Where the threads are; it must be able to list them.
+            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.
+            concurrency: How many at once, 1 to 1,000.
+
+        Returns:
+            What became of each thread, by its ID.  A thread that somebody else was faster with stands under `refused`.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule.
+            UnsupportedError: The store cannot list threads.
+            StoreUnavailableError: The store is down, and nothing was done.
+            asyncio.CancelledError: The calling task was cancelled.  So were the runs of the threads that were being
+                woken, whose `cancelled` checkpoints are written; the others wait on.
+        """
+        return await wake_threads(self._plan, store, limit=limit, concurrency=concurrency)
+
+    async def recover(
+        self,
+        thread_id: str,
+        store: CheckpointStore,
+        *,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Finish a thread whose process died while it was running under `CheckpointPolicy.EVERY_NODE`.
+
+        Goes on at the node that was running when the process died, with the state that was committed before it, and
+        the thread's decision and metadata.  That node runs again, from its first attempt, with the same
+        `NodeContext.idempotency_key`; no node that has committed ever does.  A state of another version of the graph
+        goes through `upcast`.
+
+        The thread is taken over in one step, under a lease, and only as it was read: of racing calls exactly one gets
+        it, and a run that lives, which its lease tells, is never taken.  A process that was only frozen can write
+        nothing any more when it wakes up.  Who took it is kept in the metadata as ``strata.recovered_by``.
+
+        Whatever the policy of this graph, the thread stays under a lease and gets a row after every node.
+
+        Args:
+            thread_id: The thread.
+            store: Where it is.
+            deadline: When to stop: an aware time, or a time from now.
+            cancellation: Stops the run from elsewhere.
+
+        Returns:
+            What the run comes to; or `Failed` with the code of a refusal, and nothing is written: `LEASE_HELD` while it
+            runs, and for up to `lease_ttl` after its process died; `NOT_RUNNING` when it waits, failed or was
+            cancelled; `NOT_RECOVERABLE` when it was resumed under `BOUNDARIES`; `NOT_FOUND`, `COMPLETED`, `ENDED`,
+            `WRONG_GRAPH`, `UNKNOWN_NODE`, `REHYDRATION_FAILED`; `ALREADY_RESUMED` when another writer was faster.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule.
+            StoreUnavailableError: The store is down.
+            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+        """
+        return await recover_thread(self._plan, thread_id, store, deadline=deadline, cancellation=cancellation)
+
+    async def recover_all(self, store: ListingStore, *, limit: int = 100, concurrency: int = 10) -> SweepReport[S]:
+        """Finish the threads of this graph whose processes died, several at once; see `recover`.
+
+        Call it when a process starts, and every now and then: any number of processes may do so at the same time.
+        Threads of other graphs are left alone; a graph without an identity takes only threads without one.
+
+        Args:
+            store: Where they are.
+            limit: How many threads to take at most, 1 to 1,000; those that are refused or cannot be read do not count.
+            concurrency: How many at once, 1 to 1,000.
+
+        Returns:
+            What became of each; one thread's trouble never stops the others.
+
+        Raises:
+            InvalidInputError: An argument breaks a rule.
+            UnsupportedError: The store cannot list threads.
+            StoreUnavailableError: The store is down, and nothing was done.
+            asyncio.CancelledError: The calling task was cancelled.  Every thread that was being finished has its
+                `cancelled` checkpoint.
+        """
+        return await recover_threads(self._plan, store, limit=limit, concurrency=concurrency)
 
     async def end(
         self, thread_id: str, store: CheckpointStore, *, by: str | None = None, reason: str | None = None
@@ -161,7 +307,8 @@ class CompiledGraph(SyncCalls[S]):
 
         Returns:
             `Cancelled` with the reason `ENDED`; or `Failed` with the code of a refusal: `NOT_FOUND`, `COMPLETED`,
-            `ENDED`, `LEASE_HELD`, `WRONG_GRAPH`, or `ALREADY_RESUMED` when another writer was faster.
+            `ENDED` (also when somebody else's end or a timeout was faster), `LEASE_HELD`, `WRONG_GRAPH`, or
+            `ALREADY_RESUMED` when somebody else went on with it.
 
         Raises:
             InvalidInputError: An argument breaks a rule.

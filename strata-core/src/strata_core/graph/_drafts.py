@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-__all__ = ["BoundaryDraft", "Draft", "EdgeDraft", "NodeDraft", "RouteDraft"]
+from strata_core.records import WaitKind
+
+__all__ = ["Draft", "EdgeDraft", "NodeDraft", "RouteDraft", "WaitDraft"]
 
 
 class NodeDraft:
@@ -46,24 +48,39 @@ class RouteDraft:
         self.targets = tuple(targets) if isinstance(targets, Collection) and not self.is_bare else (targets,)
 
 
-class BoundaryDraft:
-    """One call of `add_interrupt_boundary`."""
+class WaitDraft:
+    """One call of `add_interrupt_boundary`, `add_wait_for_event` or `add_timer`.
 
-    __slots__ = ("node", "on_reject")
+    `delay` is a timer's delay, or how long until another wait times out.
+    """
 
-    def __init__(self, node: Any, on_reject: Any) -> None:
+    __slots__ = ("delay", "event_type", "kind", "node", "on_reject", "on_timeout")
+
+    def __init__(
+        self,
+        kind: WaitKind,
+        node: Any,
+        delay: Any,
+        on_timeout: Any = None,
+        on_reject: Any = None,
+        event_type: Any = None,
+    ) -> None:
+        self.kind = kind
         self.node = node
+        self.delay = delay
+        self.on_timeout = on_timeout
         self.on_reject = on_reject
+        self.event_type = event_type
 
 
 class Draft:
     """Everything a builder was told, in order."""
 
-    __slots__ = ("boundaries", "edges", "entries", "nodes", "routes")
+    __slots__ = ("edges", "entries", "nodes", "routes", "waits")
 
     def __init__(self) -> None:
         self.nodes: list[NodeDraft] = []
         self.edges: list[EdgeDraft] = []
         self.routes: list[RouteDraft] = []
-        self.boundaries: list[BoundaryDraft] = []
+        self.waits: list[WaitDraft] = []
         self.entries: list[Any] = []

@@ -38,6 +38,7 @@ class EveryNodeJournal(StoreJournal[S]):
     """
 
     every_node = True
+    records_completion = True
 
     def __init__(
         self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore, stop: Stop
@@ -47,6 +48,11 @@ class EveryNodeJournal(StoreJournal[S]):
         self._keeper: LeaseKeeper | None = None
         self._revision: Revision | None = None
         self._sent = 0.0
+
+    @property
+    def owner(self) -> str:
+        """Under which name it takes leases."""
+        return self._plan.owner or f"{_host()}:{os.getpid()}"
 
     async def start(self, at: Position[S]) -> None:
         await self.take(CheckpointStatus.RUNNING, at, None if self.fresh else ANY)
@@ -68,12 +74,11 @@ class EveryNodeJournal(StoreJournal[S]):
         plan = self._plan
         checkpoint = self._checkpoint(status, at, extra)
         write_id = os.urandom(8)
-        owner = plan.owner or f"{_host()}:{os.getpid()}"
         self._sent = plan.clock.monotonic()
         write = partial(
             self._store.acquire_lease,
             self._thread_id,
-            owner=owner,
+            owner=self.owner,
             ttl=plan.lease_ttl,
             save=checkpoint,
             expected=expected,
@@ -87,15 +92,6 @@ class EveryNodeJournal(StoreJournal[S]):
         except ConflictError:
             raise RefusedError from None
         await self._begin_keeping()
-
-    async def finish(self, at: Position[S], expected: Revision) -> None:
-        """Append the only row that a resume needs whose boundary is on an end of the graph: nothing runs any more.
-
-        Raises:
-            RefusedError: Another writer has the thread, or was first.
-            UnsavableStateError: The state has no JSON form.
-        """
-        await self._save_free(Writing.LAST, self._checkpoint(CheckpointStatus.COMPLETED, at), expected)
 
     async def settle(self) -> Writing | None:
         what = await super().settle()
@@ -130,6 +126,8 @@ class EveryNodeJournal(StoreJournal[S]):
             self._plan.clock,
             lambda: self._stop.fire(CancelReason.LEASE_LOST),
         )
+        # A process that was frozen must not begin the next node before the loop has told that the lease is lost.
+        self._stop.is_overdue = self._keeper.is_overdue
 
     def commit(self, at: Position[S]) -> Coroutine[Any, Any, None]:
         return self._append(CheckpointStatus.RUNNING, at, None, Writing.STEP)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, StoreUnavailableError
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
-from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision
+from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision, Wait
 
 __all__ = [
     "Journal",
@@ -73,14 +73,21 @@ class RefusedError(Exception):
 
 
 class Position(Generic[S]):
-    """Where a thread stands: where it stopped or last committed, where it goes on, and its state there."""
+    """Where a thread stands: where it stopped or last committed, where it goes on, its state, and what it waits for."""
 
-    __slots__ = ("next", "state", "suspended")
+    __slots__ = ("next", "state", "suspended", "wait")
 
-    def __init__(self, suspended: str | None, next: str | None, state: S) -> None:  # noqa: A002  # as in the record
+    def __init__(
+        self,
+        suspended: str | None,
+        next: str | None,  # noqa: A002  # as in the record
+        state: S,
+        wait: Wait | None = None,
+    ) -> None:
         self.suspended = suspended
         self.next = next
         self.state = state
+        self.wait = wait
 
 
 class Journal(Generic[S]):
@@ -88,6 +95,8 @@ class Journal(Generic[S]):
 
     Attributes:
         every_node: Whether `commit` writes.
+        is_stored: Whether the thread is kept in a store.
+        records_completion: Whether the end of the graph gets a row.
         decision: The human decision that every row carries.
         anchor: Names the row that the thread stood at when it came here; with `visit_key`, this names visits.
         step: How many nodes have committed since that row.
@@ -97,6 +106,8 @@ class Journal(Generic[S]):
     """
 
     every_node = False
+    is_stored = False
+    records_completion = False
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str]) -> None:
         self._plan = plan
@@ -152,6 +163,8 @@ class Journal(Generic[S]):
 class StoreJournal(Journal[S]):
     """What journals with a store share."""
 
+    is_stored = True
+
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata)
         self._store = store
@@ -176,9 +189,18 @@ class StoreJournal(Journal[S]):
             {**metadata, **extra} if extra else metadata,
             None,
             self.decision,
-            None,
+            at.wait,
             plan.identity,
         )
+
+    async def finish(self, at: Position[S], expected: Revision) -> None:
+        """Append the only row that a resume needs whose boundary is on an end of the graph: nothing runs any more.
+
+        Raises:
+            RefusedError: Another writer has the thread, or was first.
+            UnsavableStateError: The state has no JSON form.
+        """
+        await self._save_free(Writing.LAST, self._checkpoint(CheckpointStatus.COMPLETED, at), expected)
 
     async def _save_free(self, what: Writing, checkpoint: Checkpoint, expected: Revision) -> None:
         """Append a row to what nobody has gone on with, and nobody holds.

@@ -115,6 +115,10 @@ class LeaseKeeper:
         """Tell whether the lease is held, and need not be renewed yet."""
         return self._clock.monotonic() < self.renew_at and not self.is_lost
 
+    def is_overdue(self) -> bool:
+        """Tell whether the lease has run out, also when the loop had no turn to notice."""
+        return self._clock.monotonic() >= self._until
+
     async def ensure(self) -> bool:
         """Tell whether the lease is still held; begin to renew it when that is due.
 

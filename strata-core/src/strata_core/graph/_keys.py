@@ -9,11 +9,13 @@ from strata_core._validation import check_metadata
 from strata_core.errors import InvalidInputError
 
 __all__ = [
+    "AFTER_WAIT",
     "CANCEL_DETAIL",
     "CANCEL_REASON",
     "ENDED_BY",
     "ENDED_REASON",
     "ERROR",
+    "RECOVERED_BY",
     "VISIT",
     "check_user_metadata",
     "pack_visit",
@@ -34,6 +36,11 @@ ENDED_REASON: Final = "strata.ended_reason"
 """Why they ended it."""
 VISIT: Final = "strata.visit"
 """Anchor and step of a visit that a failure or a cancellation cut short: keeps idempotency keys the same."""
+
+RECOVERED_BY: Final = "strata.recovered_by"
+"""Who went on with a thread whose process had died."""
+AFTER_WAIT: Final = "strata.after_wait"
+"""Stands on rows between the end of a wait and the next commit, for graphs that check a state again after a wait."""
 
 
 def check_user_metadata(metadata: object) -> dict[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from strata_core.graph._handlers import Handler
 from strata_core.graph._retry import RetryPolicy
+from strata_core.records import WaitKind
 
-__all__ = ["Boundary", "Node", "Router"]
+__all__ = ["Node", "Pause", "Router"]
 
 
 class Router:
@@ -20,12 +22,32 @@ class Router:
         self.targets = targets
 
 
-class Boundary:
-    """A stop after a node, until a person answers; `on_reject` is where a rejection goes on, None for the next node."""
+class Pause:
+    """A stop after a node.
 
-    __slots__ = ("on_reject",)
+    Attributes:
+        kind: What the thread waits for.
+        event_type: The event, for an event wait.
+        delay: How long a timer waits, or the function that tells; for an event or a person, how long until the wait
+            times out, None for never.
+        on_timeout: The node at which it goes on then; None to end the thread.
+        on_reject: Where a person's rejection goes on; None for the next node.
+    """
 
-    def __init__(self, on_reject: Node | None) -> None:
+    __slots__ = ("delay", "event_type", "kind", "on_reject", "on_timeout")
+
+    def __init__(
+        self,
+        kind: WaitKind,
+        event_type: str | None,
+        delay: timedelta | Handler | None,
+        on_timeout: str | None,
+        on_reject: Node | None,
+    ) -> None:
+        self.kind = kind
+        self.event_type = event_type
+        self.delay = delay
+        self.on_timeout = on_timeout
         self.on_reject = on_reject
 
 
@@ -41,10 +63,10 @@ class Node:
         fallback: Who takes over when its attempts are used up.
         next: Where it goes on; None for an end, or when a router decides.
         router: Who decides where it goes on.
-        boundary: The stop after it.
+        pause: The stop after it.
     """
 
-    __slots__ = ("blocking", "boundary", "fallback", "handler", "is_plain", "name", "next", "retry", "router")
+    __slots__ = ("blocking", "fallback", "handler", "is_plain", "name", "next", "pause", "retry", "router")
 
     def __init__(self, name: str, handler: Handler, blocking: bool, retry: RetryPolicy | None) -> None:
         self.name = name
@@ -55,4 +77,4 @@ class Node:
         self.fallback: Node | None = None
         self.next: Node | None = None
         self.router: Router | None = None
-        self.boundary: Boundary | None = None
+        self.pause: Pause | None = None

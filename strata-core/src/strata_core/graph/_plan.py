@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from strata_core.clock import Clock
+from strata_core.graph._handlers import Handler
 from strata_core.graph._nodes import Node
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._state import StateCodec
@@ -29,18 +30,24 @@ class Plan(Generic[S]):
         upcast: Brings a saved state of another version up to this one.
         lease_ttl: How long leases live.
         owner: The name under which they are taken; None for host and process.
+        completion_record: Whether also a run that writes nothing between nodes writes `completed`.
+        on_resume: Called before the first node after a wait; None for nothing.
+        on_interrupted: Told when a thread waits; None for nobody.
         clock: Tells the time and waits.
-        uses_context: Whether any handler or router is given a context.
+        uses_context: Whether any handler, router or timer is given a context.
     """
 
     __slots__ = (
         "checkpointing",
         "clock",
         "codec",
+        "completion_record",
         "entry",
         "identity",
         "lease_ttl",
         "nodes",
+        "on_interrupted",
+        "on_resume",
         "owner",
         "upcast",
         "uses_context",
@@ -57,6 +64,9 @@ class Plan(Generic[S]):
         upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None,
         lease_ttl: timedelta,
         owner: str | None,
+        completion_record: bool,
+        on_resume: Handler | None,
+        on_interrupted: Handler | None,
         clock: Clock,
     ) -> None:
         self.nodes = nodes
@@ -67,8 +77,19 @@ class Plan(Generic[S]):
         self.upcast = upcast
         self.lease_ttl = lease_ttl
         self.owner = owner
+        self.completion_record = completion_record
+        self.on_resume = on_resume
+        self.on_interrupted = on_interrupted
         self.clock = clock
-        self.uses_context = any(
-            node.handler.wants_context or (node.router is not None and node.router.handler.wants_context)
-            for node in nodes.values()
+        self.uses_context = (on_resume is not None and on_resume.wants_context) or any(
+            map(_uses_context, nodes.values())
         )
+
+
+def _uses_context(node: Node) -> bool:
+    delay = None if node.pause is None else node.pause.delay
+    return (
+        node.handler.wants_context
+        or (node.router is not None and node.router.handler.wants_context)
+        or (isinstance(delay, Handler) and delay.wants_context)
+    )

@@ -12,11 +12,12 @@ class CheckpointPolicy(StrEnum):
 
     Attributes:
         BOUNDARIES: Only where a run stops: at a boundary, a failure, a cancellation.  A run that completes writes
-            nothing, so a straight run leaves nothing behind, and a thread that waited and went on stays `resumed` for
-            good.
+            nothing (but see ``completion_record`` of `StateGraph.compile`), so a straight run leaves nothing behind,
+            and a thread that waited and went on stays `resumed` for good.  A run whose process dies is lost.
         EVERY_NODE: Also before the first node, after every node that commits, and when the run completes.  The log then
-            shows each step, and finished threads are `completed` and can be purged, at the cost of one save a node.  A
-            lease keeps other writers out.
+            shows each step, finished threads are `completed` and can be purged, and a thread whose process died can be
+            recovered, at the cost of one save a node.  A lease keeps other writers out.  For anything that must not be
+            lost.
     """
 
     BOUNDARIES = "boundaries"

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from strata_core._validation import check_thread_id
 from strata_core.errors import InvalidInputError
-from strata_core.graph._begin import open_journal, take_over
+from strata_core.graph._begin import is_after_wait, open_journal, take_over
 from strata_core.graph._cancellation import CancellationToken
+from strata_core.graph._end import end_expired
 from strata_core.graph._inputs import check_limits, check_store
 from strata_core.graph._journal import RefusedError, UnsavableStateError
 from strata_core.graph._keys import read_visit, user_metadata
 from strata_core.graph._plan import Plan
-from strata_core.graph._results import Failed, FailureCode, RunResult
-from strata_core.graph._resume import Reentry, plan_reentry
+from strata_core.graph._refusals import refuse, refuse_overtaken
+from strata_core.graph._results import FailureCode, RunResult
+from strata_core.graph._resume import Expiry, Reentry, plan_reentry
 from strata_core.graph._run import Run
-from strata_core.graph._signals import HumanSignal
+from strata_core.graph._signals import Answer, EventSignal, HumanSignal, LevelSignals
 from strata_core.graph._stop import Stop
 from strata_core.ports import CheckpointStore
 
-__all__ = ["reenter", "resume_thread"]
+__all__ = ["answer_thread", "reenter", "resume_thread"]
 
 S = TypeVar("S")
 
@@ -28,28 +31,53 @@ S = TypeVar("S")
 async def resume_thread(
     plan: Plan[S],
     thread_id: str,
-    signal: HumanSignal | None,
+    signal: HumanSignal | LevelSignals | None,
     store: CheckpointStore,
     *,
     deadline: datetime | timedelta | None,
     cancellation: CancellationToken | None,
 ) -> RunResult[S]:
     """Do what `CompiledGraph.resume` promises."""
+    answer, outer = _unpack(signal)
+    return await answer_thread(
+        plan, thread_id, answer, store, outer=outer, deadline=deadline, cancellation=cancellation
+    )
+
+
+def _unpack(signal: object) -> tuple[Answer, Mapping[tuple[str, ...], Mapping[str, Any]]]:
+    if isinstance(signal, LevelSignals):
+        return signal.signal, signal.outer
+    if signal is None or isinstance(signal, HumanSignal):
+        return signal, {}
+    hint = "; give it to signal, or LevelSignals.event to resume" if isinstance(signal, EventSignal) else ""
+    kind = type(signal).__name__
+    raise InvalidInputError("signal", f"must be a HumanSignal, a LevelSignals or None, not {kind}{hint}")
+
+
+async def answer_thread(
+    plan: Plan[S],
+    thread_id: str,
+    answer: Answer,
+    store: CheckpointStore,
+    *,
+    outer: Mapping[tuple[str, ...], Mapping[str, Any]] | None = None,
+    deadline: datetime | timedelta | None = None,
+    cancellation: CancellationToken | None = None,
+) -> RunResult[S]:
+    """Let a thread go on with an answer, whoever gives it."""
     check_thread_id(thread_id)
-    if signal is not None and not isinstance(signal, HumanSignal):
-        raise InvalidInputError("signal", f"must be a HumanSignal or None, not {type(signal).__name__}")
     check_store(store)
     check_limits(deadline, cancellation)
     stop = Stop(plan.clock, deadline, cancellation)
     try:
-        found = plan_reentry(plan, thread_id, await store.load(thread_id), signal)
+        found = plan_reentry(plan, thread_id, await store.load(thread_id), answer, outer or {})
     except BaseException:
         stop.close()
         raise
-    if isinstance(found, Failed):
-        stop.close()
-        return found
-    return await reenter(plan, store, found, stop)
+    if isinstance(found, Reentry):
+        return await reenter(plan, store, found, stop)
+    stop.close()
+    return await end_expired(plan, store, found.entry) if isinstance(found, Expiry) else found
 
 
 async def reenter(plan: Plan[S], store: CheckpointStore, found: Reentry[S], stop: Stop) -> RunResult[S]:
@@ -61,20 +89,17 @@ async def reenter(plan: Plan[S], store: CheckpointStore, found: Reentry[S], stop
     journal.carried = read_visit(found.entry.checkpoint.metadata)
     run = Run(plan, thread_id, journal, stop, pairs)
     run.node, run.state = found.node, found.state
+    run.after_wait = is_after_wait(found.entry.checkpoint)
     run.show(found.decision)
 
     async def begin() -> RunResult[S] | None:
         try:
             await take_over(plan, journal, store, found)
         except UnsavableStateError as error:
-            text = f"thread '{thread_id}' refuses the signal: the state cannot be saved with it; it still waits"
-            return Failed(thread_id, FailureCode.INVALID_SIGNAL, text, detail=str(error.cause))
+            text = "refuses the signal: the state cannot be saved with it; it still waits"
+            return refuse(thread_id, FailureCode.INVALID_SIGNAL, text, str(error.cause))
         except RefusedError as error:
-            if error.held:
-                text = f"somebody holds a live lease on thread '{thread_id}'; wait until it is given back or expires"
-                return Failed(thread_id, FailureCode.LEASE_HELD, text)
-            text = f"somebody else has resumed thread '{thread_id}'"
-            return Failed(thread_id, FailureCode.ALREADY_RESUMED, text)
+            return await refuse_overtaken(store, found.entry, error)
         return None
 
     return await run.guarded(begin())

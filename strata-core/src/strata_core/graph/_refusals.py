@@ -1,13 +1,95 @@
-"""Refusals to begin a run."""
+"""Refusals: nothing has run, and nothing was written."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.graph._journal import Journal, RefusedError
-from strata_core.graph._results import Failed, FailureCode
+from strata_core.graph._keys import CANCEL_REASON
+from strata_core.graph._plan import Plan
+from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._results import CancelReason, Failed, FailureCode
+from strata_core.ports import CheckpointStore
+from strata_core.records import Checkpoint, CheckpointStatus, LogEntry
 
-__all__ = ["refuse_existing", "refuse_run"]
+__all__ = [
+    "refuse",
+    "refuse_ended",
+    "refuse_existing",
+    "refuse_foreign",
+    "refuse_held",
+    "refuse_missing",
+    "refuse_overtaken",
+    "refuse_run",
+    "refuse_unknown",
+]
+
+S = TypeVar("S")
+
+
+def refuse(thread_id: str, code: FailureCode, text: str, detail: str | None = None) -> Failed:
+    """Refuse something about a thread, which the text goes on from."""
+    return Failed(thread_id, code, f"thread '{thread_id}' {text}", detail=detail)
+
+
+def refuse_missing(plan: Plan[S], thread_id: str) -> Failed:
+    """Refuse a thread without a checkpoint."""
+    text = "has no checkpoint"
+    if plan.checkpointing is CheckpointPolicy.BOUNDARIES:
+        text += "; a run that completes keeps none under CheckpointPolicy.BOUNDARIES"
+    return refuse(thread_id, FailureCode.NOT_FOUND, text)
+
+
+def refuse_foreign(plan: Plan[S], checkpoint: Checkpoint) -> Failed | None:
+    """Refuse a thread of another graph.  Without an identity on either side, nobody can tell."""
+    identity, graph = plan.identity, checkpoint.graph
+    if identity is None or graph is None or graph.id == identity.id:
+        return None
+    text = f"belongs to graph {graph.id!r}, not to {identity.id!r}"
+    return refuse(checkpoint.thread_id, FailureCode.WRONG_GRAPH, text)
+
+
+def refuse_unknown(checkpoint: Checkpoint, timeout_route: str | None = None) -> Failed:
+    """Refuse a thread that goes on where this graph has no node: at its next node, or at a timeout route."""
+    if checkpoint.nested is not None:
+        text = f"stopped inside the subgraph {checkpoint.suspended_node!r}, which this graph does not have"
+    else:
+        name, how = (checkpoint.next_node, "") if timeout_route is None else (timeout_route, "has timed out and ")
+        text = (
+            f"{how}goes on at node {name!r}, which this graph does not have; "
+            "keep a node of that name for the threads that wait, or end the thread with graph.end()"
+        )
+    return refuse(checkpoint.thread_id, FailureCode.UNKNOWN_NODE, text)
+
+
+def refuse_ended(checkpoint: Checkpoint) -> Failed:
+    """Refuse a thread that was ended, by somebody or by its timeout."""
+    timed_out = checkpoint.metadata.get(CANCEL_REASON) == CancelReason.TIMED_OUT
+    text = "timed out, and was ended by that" if timed_out else "was ended"
+    return refuse(checkpoint.thread_id, FailureCode.ENDED, text)
+
+
+def refuse_held(thread_id: str) -> Failed:
+    """Refuse a thread that somebody holds."""
+    text = f"somebody holds a live lease on thread '{thread_id}'; wait until it is given back or expires"
+    return Failed(thread_id, FailureCode.LEASE_HELD, text)
+
+
+async def refuse_overtaken(store: CheckpointStore, entry: LogEntry, refused: RefusedError) -> Failed:
+    """Tell who was faster than a call that was to go on from `entry`."""
+    thread_id = entry.checkpoint.thread_id
+    overtaken = Failed(thread_id, FailureCode.ALREADY_RESUMED, f"somebody else has gone on with thread '{thread_id}'")
+    try:
+        latest = await store.load(thread_id)
+    except (CorruptCheckpointError, SchemaVersionError):
+        return overtaken
+    if latest is None:
+        return refuse(thread_id, FailureCode.NOT_FOUND, "was purged meanwhile")
+    # A lease is seen before the row that was written with it.
+    if refused.held and latest.revision == entry.revision:
+        return refuse_held(thread_id)
+    return refuse_ended(latest.checkpoint) if latest.checkpoint.status is CheckpointStatus.ENDED else overtaken
 
 
 def refuse_existing(thread_id: str, node: str | None = None) -> Failed:
@@ -28,5 +110,4 @@ async def refuse_run(thread_id: str, journal: Journal[Any], refused: RefusedErro
     # A lease is seen before the row below it; only one without a row is in the way of a thread that is to be new.
     if journal.fresh and (not refused.held or await journal.latest() is not None):
         return refuse_existing(thread_id)
-    text = f"somebody holds a live lease on thread '{thread_id}'; wait until it is given back or expires"
-    return Failed(thread_id, FailureCode.LEASE_HELD, text)
+    return refuse_held(thread_id)

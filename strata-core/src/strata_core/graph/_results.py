@@ -20,25 +20,35 @@ class FailureCode(StrEnum):
     Attributes:
         NODE_FAILED: A node failed after its retries, and no fallback took over.
         ROUTING_FAILED: A router failed, or named a node that is none of its targets.
+        TIMER_FAILED: The function that tells a timer's delay failed, or told none.
         INVALID_STATE: A node returned a state that cannot be saved.
         THREAD_EXISTS: Refused: `run` was to begin a new thread, and the thread has a checkpoint.
         NOT_FOUND: Refused: the thread has no checkpoint.
         ALREADY_RESUMED: Refused: somebody else has answered or resumed the thread.
-        RUNNING: Refused: the thread is running; or its process died, and it must be ended.
+        RUNNING: Refused: the thread is running; or its process died, and it must be recovered.
         COMPLETED: Refused: the thread completed.
         ENDED: Refused: the thread was ended.
         LEASE_HELD: Refused: somebody holds a live lease on the thread.
         WRONG_GRAPH: Refused: the thread belongs to another graph.
-        WRONG_WAIT: Refused: the thread waits for something else than a person.
+        WRONG_WAIT: Refused: the thread waits for something else: a person, an event or a time.
+        WRONG_EVENT: Refused: the thread waits for an event of another type.
+        NOT_DUE: Refused: the time that the thread waits for, or its timeout, has not come.
+        NEVER_DUE: Refused: the thread waits for a person or an event, for as long as it takes.
+        NOT_WAITING: Refused: the thread failed or was cancelled, and waits for no event and no time.
         SIGNAL_REQUIRED: Refused: the thread waits for a person, and the resume carries no answer.
+        UNKNOWN_LEVEL: Refused: `LevelSignals.outer` names a level that is not around the thread's wait.
         INVALID_SIGNAL: Refused: an override does not fit the state; the thread still waits.
         REHYDRATION_FAILED: Refused: the saved state no longer fits the state type.
         UNKNOWN_NODE: Refused: the graph has no node where the thread goes on.
+        NOT_RUNNING: Refused: nothing is to be recovered; the thread waits, failed or was cancelled.
+        NOT_RECOVERABLE: Refused: a resume began, and nothing tells how far it came; the thread must be ended.
+        RESUME_CHECK_FAILED: `on_resume` failed, and no node has run; the thread can be resumed once more.
         SUPERSEDED: Another writer went on with the thread; this run stopped and wrote nothing.
     """
 
     NODE_FAILED = "node_failed"
     ROUTING_FAILED = "routing_failed"
+    TIMER_FAILED = "timer_failed"
     INVALID_STATE = "invalid_state"
     THREAD_EXISTS = "thread_exists"
     NOT_FOUND = "not_found"
@@ -49,10 +59,18 @@ class FailureCode(StrEnum):
     LEASE_HELD = "lease_held"
     WRONG_GRAPH = "wrong_graph"
     WRONG_WAIT = "wrong_wait"
+    WRONG_EVENT = "wrong_event"
+    NOT_DUE = "not_due"
+    NEVER_DUE = "never_due"
+    NOT_WAITING = "not_waiting"
     SIGNAL_REQUIRED = "signal_required"
+    UNKNOWN_LEVEL = "unknown_level"
     INVALID_SIGNAL = "invalid_signal"
     REHYDRATION_FAILED = "rehydration_failed"
     UNKNOWN_NODE = "unknown_node"
+    NOT_RUNNING = "not_running"
+    NOT_RECOVERABLE = "not_recoverable"
+    RESUME_CHECK_FAILED = "resume_check_failed"
     SUPERSEDED = "superseded"
 
 
@@ -89,15 +107,15 @@ class Completed(Generic[S]):
 
 @attrs.frozen
 class Interrupted(Generic[S]):
-    """The run stopped at a boundary, and its thread waits.
+    """The run stopped at a boundary, an event wait or a timer, and its thread waits.
 
     Attributes:
         thread_id: The thread.
         suspended_node: The node it stopped at, whose state is committed.
-        next_node: The node it goes on at when approved; None when the boundary is on an end of the graph.
+        next_node: The node it goes on at when approved, signalled or woken; None when that node is an end of the graph.
         frozen_state: The state it stopped with.
-        waiting_at: The path to the boundary: names of subgraph nodes, then the boundary node.
-        wait: What it waits for, when more than a person without a timeout.
+        waiting_at: The path to the wait: names of subgraph nodes, then the node it stopped at.
+        wait: What it waits for and until when; None for a person without a timeout.
     """
 
     thread_id: str
@@ -136,7 +154,7 @@ class Cancelled:
     Attributes:
         thread_id: The thread.
         reason: Why.
-        node: Where it stopped; a resume goes on there, except after `ENDED`.
+        node: Where it stopped; a resume goes on there, except after `ENDED` and `TIMED_OUT`.
         detail: What the token gave as its reason, if it did.
     """
 
@@ -147,4 +165,4 @@ class Cancelled:
 
 
 RunResult: TypeAlias = Completed[S] | Interrupted[S] | Failed | Cancelled
-"""What `run` and `resume` return."""
+"""What `run`, `resume` and `signal` return."""

@@ -14,14 +14,16 @@ from strata_core.codec import copy_json
 from strata_core.errors import ConflictError
 from strata_core.graph._attempt import NodeFailedError, NodeReturnError, RoutingError, as_state, choose_way, visit
 from strata_core.graph._copying import isolate
+from strata_core.graph._hooks import ResumeCheckError, announce, check_resumed
 from strata_core.graph._journal import Journal, Position, RefusedError, SupersededError, UnsavableStateError, Writing
-from strata_core.graph._keys import CANCEL_DETAIL, CANCEL_REASON, ERROR, VISIT, pack_visit
+from strata_core.graph._keys import AFTER_WAIT, CANCEL_DETAIL, CANCEL_REASON, ERROR, VISIT, pack_visit
 from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
 from strata_core.graph._refusals import refuse_existing
 from strata_core.graph._results import Cancelled, CancelReason, Completed, Failed, FailureCode, Interrupted, RunResult
 from strata_core.graph._stop import Stop, StoppedError
 from strata_core.graph._texts import describe, fit
+from strata_core.graph._waiting import TimerError, begin_wait
 from strata_core.records import CheckpointStatus, HumanDecision
 
 __all__ = ["Run"]
@@ -38,18 +40,21 @@ class Run(Generic[S]):
     """One run of a graph.
 
     Attributes:
+        plan: The graph.
         state: The last committed state.
         node: The node that runs, or runs next; None when none is left.
         attempt: Which attempt of it this is.
+        after_wait: Whether no node has committed since a wait ended, and `on_resume` must be asked before one runs.
     """
 
     __slots__ = (
-        "_keeps_visits",
         "_next",
+        "after_wait",
         "attempt",
         "clock",
         "journal",
         "node",
+        "plan",
         "shown_decision",
         "shown_metadata",
         "state",
@@ -61,15 +66,16 @@ class Run(Generic[S]):
     def __init__(
         self, plan: Plan[S], thread_id: str, journal: Journal[S], stop: Stop, metadata: Mapping[str, str]
     ) -> None:
+        self.plan = plan
         self.thread_id = thread_id
         self.journal = journal
         self.stop = stop
         self.clock = plan.clock
+        self.after_wait = False
         self.state_class = plan.codec.cls
         self.shown_metadata = MappingProxyType(metadata)
         self.shown_decision: HumanDecision | None = None
         self.attempt = 1
-        self._keeps_visits = plan.uses_context
         self.node: Node | None = None
         self.state = cast("S", None)
         self._next: tuple[Node | None, S] | None = None
@@ -82,6 +88,8 @@ class Run(Generic[S]):
 
     async def go(self) -> RunResult[S]:
         """Run from `node` on with `state`, and return where that ends."""
+        if self.after_wait and (early := await self._check_resumed()) is not None:
+            return early
         while True:
             node = self.node
             if node is None:
@@ -104,11 +112,29 @@ class Run(Generic[S]):
             except RoutingError as error:
                 cause = error.__cause__ or error
                 return await self._fail(node, FailureCode.ROUTING_FAILED, str(error), cause)
+            except TimerError as error:
+                return await self._fail(node, FailureCode.TIMER_FAILED, str(error), error.__cause__ or error)
             except UnsavableStateError as error:
                 text = f"the state that node {node.name!r} returned cannot be saved"
                 return await self._fail(node, FailureCode.INVALID_STATE, text, error.cause)
             if result is not None:
                 return result
+
+    async def _check_resumed(self) -> RunResult[S] | None:
+        """Let `on_resume` look at the state first; return a result when the run stops there."""
+        node, check = self.node, self.plan.on_resume
+        if node is None or check is None:
+            return None
+        if self.stop.check() is not None:
+            return await self._cancel(node)
+        try:
+            self.state = await check_resumed(self, check, node)
+        except StoppedError:
+            return await self._cancel(node)
+        except ResumeCheckError as error:
+            text = f"on_resume failed before node {node.name!r}"
+            return await self._fail(node, FailureCode.RESUME_CHECK_FAILED, text, error.cause)
+        return None
 
     async def _step(self, node: Node) -> RunResult[S] | None:
         """Run a node, choose the way on, and commit both in one row; return a result when the run stops there."""
@@ -127,13 +153,14 @@ class Run(Generic[S]):
             state = await visit(self, node)
         target = node.next if node.router is None else await choose_way(self, node, node.router, state)
         journal = self.journal
-        if node.boundary is not None:
-            at = Position(node.name, None if target is None else target.name, state)
+        if node.pause is not None:
+            wait = await begin_wait(self, node, node.pause, state)
+            at = Position(node.name, None if target is None else target.name, state, wait)
             await journal.halt(CheckpointStatus.INTERRUPTED, at)
             _log.info("thread %r waits at %r", self.thread_id, node.name)
-            return Interrupted(self.thread_id, node.name, at.next, state, (node.name,))
+            return Interrupted(self.thread_id, node.name, at.next, state, (node.name,), wait)
         if target is None:
-            if journal.every_node:
+            if journal.records_completion:
                 await journal.halt(CheckpointStatus.COMPLETED, Position(node.name, None, state))
             return Completed(self.thread_id, state)
         if journal.every_node:
@@ -142,7 +169,7 @@ class Run(Generic[S]):
             self._next = None
         else:
             journal.step += 1
-        self.node, self.state = target, state
+        self.node, self.state, self.after_wait = target, state, False
         return None
 
     async def _cancel(self, node: Node) -> RunResult[S]:
@@ -172,8 +199,10 @@ class Run(Generic[S]):
 
     async def _halt(self, status: CheckpointStatus, node: Node, extra: dict[str, str]) -> None:
         journal = self.journal
-        if self._keeps_visits:
+        if self.plan.uses_context:
             extra[VISIT] = pack_visit(journal.anchor, journal.step)
+        if self.after_wait and self.plan.on_resume is not None:
+            extra[AFTER_WAIT] = "true"
         try:
             await journal.halt(status, Position(node.name, node.name, self.state), extra)
         except UnsavableStateError as error:
@@ -186,7 +215,7 @@ class Run(Generic[S]):
         """Await `begin`, which takes the thread, then run; leave the thread in order however that ends."""
         try:
             early: RunResult[S] | None = await begin
-            return await self.go() if early is None else early
+            result = await self.go() if early is None else early
         except SupersededError:
             return await self._superseded()
         except asyncio.CancelledError:
@@ -198,6 +227,10 @@ class Run(Generic[S]):
         finally:
             self.stop.close()
             await self.journal.close()
+        tell = self.plan.on_interrupted
+        if tell is not None and self.journal.is_stored and isinstance(result, Interrupted):
+            await announce(tell, result, self.stop)
+        return result
 
     async def _superseded(self) -> RunResult[S]:
         node = None if self.node is None else self.node.name
@@ -241,6 +274,7 @@ class Run(Generic[S]):
                 return
             if settled is Writing.STEP and self._next is not None:
                 self.node, self.state = self._next
+                self.after_wait = False
             if self.node is not None and self.stop.check() is not CancelReason.LEASE_LOST:
                 await self._halt_cancelled(self.node, CancelReason.CANCELLED, None)
         except (SupersededError, RefusedError, ConflictError):

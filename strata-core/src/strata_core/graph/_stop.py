@@ -32,10 +32,15 @@ class Stop:
         clock: Measures the deadline.
         deadline: When to stop, as an aware time or counted from now; None for never.
         token: The user's token; None for none.
+
+    Attributes:
+        is_overdue: Tells whether the run's lease has run out, although nobody has noticed yet; None without a lease.
+        reason: Why the run has to stop; None as long as it need not.
+        token: Tells nodes that it has to stop.
     """
 
     __slots__ = ("_call_off", "_cancelled_before", "_clock", "_deadline_at", "_inside", "_interrupted", "_loop",
-                 "_task", "_token", "reason", "token")  # fmt: skip
+                 "_only_lost", "_task", "_token", "is_overdue", "reason", "token")  # fmt: skip
 
     def __init__(self, clock: Clock, deadline: datetime | timedelta | None, token: CancellationToken | None) -> None:
         task = asyncio.current_task()
@@ -48,8 +53,10 @@ class Stop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._deadline_at: float | None = None
         self._inside = False
+        self._only_lost = False
         self._interrupted = False
         self._call_off: list[Callable[[], None]] = []
+        self.is_overdue: Callable[[], bool] | None = None
         self.reason: CancelReason | None = None
         self.token = CancellationToken()
         if deadline is not None or token is not None:
@@ -84,12 +91,14 @@ class Stop:
                 self._note(CancelReason.CANCELLED)
             elif self._deadline_at is not None and self._clock.monotonic() >= self._deadline_at:
                 self._note(CancelReason.DEADLINE)
+            elif self.is_overdue is not None and self.is_overdue():
+                self._note(CancelReason.LEASE_LOST)
         return self.reason
 
     def fire(self, reason: CancelReason) -> None:
         """Stop the run.  Called from the event loop, never from inside the run's own task."""
         self._note(reason)
-        if self._inside and not self._interrupted:
+        if self._inside and not self._interrupted and (reason is CancelReason.LEASE_LOST or not self._only_lost):
             self._interrupted = True
             self._task.cancel()
 
@@ -99,15 +108,19 @@ class Stop:
             self.reason = reason
         self.token.cancel()
 
-    async def guard(self, awaitable: Awaitable[T]) -> T:
+    async def guard(self, awaitable: Awaitable[T], *, only_lost: bool = False) -> T:
         """Await something that a stop interrupts at once.
+
+        Args:
+            awaitable: What to await.
+            only_lost: Interrupt it only when the lease is lost, so that nothing it comes to can count any more.
 
         Raises:
             StoppedError: The run has to stop.
             asyncio.CancelledError: The task was cancelled by somebody else.
         """
         cancelling = self._task.cancelling()
-        self._inside = True
+        self._inside, self._only_lost = True, only_lost
         if self.reason is not None:  # it fired while nothing could be interrupted, such as a thread
             asyncio.get_running_loop().call_soon(self.fire, self.reason)
         try:

@@ -12,8 +12,11 @@ from strata_core.graph._end import end_thread
 from strata_core.graph._plan import Plan
 from strata_core.graph._reenter import resume_thread
 from strata_core.graph._results import Cancelled, Failed, RunResult
-from strata_core.graph._signals import HumanSignal
+from strata_core.graph._signal import signal_thread
+from strata_core.graph._signals import EventSignal, HumanSignal, LevelSignals
 from strata_core.graph._start import start_thread
+from strata_core.graph._sweep import SweepReport
+from strata_core.graph._wake import wake_threads
 
 __all__ = ["SyncCalls"]
 
@@ -69,7 +72,7 @@ class SyncCalls(Generic[S]):
     def resume_sync(
         self,
         thread_id: str,
-        signal: HumanSignal | None,
+        signal: HumanSignal | LevelSignals | None,
         store: SyncStore,
         *,
         deadline: datetime | timedelta | None = None,
@@ -86,6 +89,40 @@ class SyncCalls(Generic[S]):
             lambda opened: resume_thread(
                 self._plan, thread_id, signal, opened, deadline=deadline, cancellation=cancellation
             ),
+        )
+
+    def signal_sync(
+        self,
+        thread_id: str,
+        event: EventSignal,
+        store: SyncStore,
+        *,
+        deadline: datetime | timedelta | None = None,
+        cancellation: CancellationToken | None = None,
+    ) -> RunResult[S]:
+        """Do what `signal` does, without an event loop; `store` as for `run_sync`.
+
+        Raises:
+            UsageError: An event loop runs in this thread.
+        """
+        return call_sync(
+            "signal_sync",
+            store,
+            lambda opened: signal_thread(
+                self._plan, thread_id, event, opened, deadline=deadline, cancellation=cancellation
+            ),
+        )
+
+    def wake_due_sync(self, store: SyncStore, *, limit: int = 100, concurrency: int = 10) -> SweepReport[S]:
+        """Do what `wake_due` does, without an event loop, such as from cron; `store` as for `run_sync`.
+
+        Raises:
+            UsageError: An event loop runs in this thread.
+        """
+        return call_sync(
+            "wake_due_sync",
+            store,
+            lambda opened: wake_threads(self._plan, opened, limit=limit, concurrency=concurrency),
         )
 
     def end_sync(

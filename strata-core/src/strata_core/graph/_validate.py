@@ -13,6 +13,7 @@ from strata_core.graph._drafts import Draft, EdgeDraft, RouteDraft
 from strata_core.graph._handlers import HandlerError, inspect_handler
 from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._retry import RetryPolicy
+from strata_core.graph._validate_waits import NAMES, find_wait_problems, times_out
 
 __all__ = ["find_problems"]
 
@@ -21,7 +22,7 @@ def find_problems(draft: Draft) -> list[GraphProblem]:
     """Return everything that is wrong with a graph; empty when it compiles."""
     if not draft.nodes:
         return [GraphProblem(ProblemCode.NO_NODES, None, "the graph has no nodes; add one with add_node")]
-    problems = [*_nodes(draft), *_references(draft), *_ways(draft), *_waits(draft)]
+    problems = [*_nodes(draft), *_references(draft), *_ways(draft), *find_wait_problems(draft)]
     names = _names(draft)
     ways = _reachable_ways(draft, names)
     entry = draft.entries[0] if draft.entries else draft.nodes[0].name
@@ -99,10 +100,14 @@ def _references(draft: Draft) -> Iterable[GraphProblem]:
         yield from dangling(route.source, route.source, f"the conditional edge from {route.source!r}")
         for target in route.targets:
             yield from dangling(route.source, target, f"the conditional edge from {route.source!r}")
-    for boundary in draft.boundaries:
-        yield from dangling(boundary.node, boundary.node, "an interrupt boundary")
-        if boundary.on_reject is not None:
-            yield from dangling(boundary.node, boundary.on_reject, f"the reject route of boundary {boundary.node!r}")
+    for wait in draft.waits:
+        yield from dangling(wait.node, wait.node, NAMES[wait.kind])
+        if wait.on_reject is not None:
+            yield from dangling(wait.node, wait.on_reject, f"the reject route of boundary {wait.node!r}")
+        if wait.on_timeout is not None:
+            yield from dangling(
+                wait.node, wait.on_timeout, f"the timeout route of {NAMES[wait.kind]} at node {wait.node!r}"
+            )
     for entry in draft.entries:
         yield from dangling(None, entry, "the entry")
 
@@ -131,13 +136,6 @@ def _ways(draft: Draft) -> Iterable[GraphProblem]:
         yield GraphProblem(ProblemCode.DUPLICATE_ENTRY, None, f"set_entry was called {len(draft.entries)} times")
 
 
-def _waits(draft: Draft) -> Iterable[GraphProblem]:
-    for name, count in Counter(_key(boundary.node) for boundary in draft.boundaries).items():
-        if count > 1:
-            text = f"node {name!r} has {count} waits; put another node between two"
-            yield GraphProblem(ProblemCode.DUPLICATE_WAIT, name if isinstance(name, str) else None, text)
-
-
 def _reachable_ways(draft: Draft, names: set[Any]) -> dict[str, list[str]]:
     """Return where each node can go on, by whatever way, leaving out what does not exist."""
     ways: dict[str, list[str]] = {node.name: [] for node in draft.nodes if isinstance(node.name, str)}
@@ -153,8 +151,9 @@ def _reachable_ways(draft: Draft, names: set[Any]) -> dict[str, list[str]]:
     for route in draft.routes:
         for target in route.targets:
             add(route.source, target)
-    for boundary in draft.boundaries:
-        add(boundary.node, boundary.on_reject)
+    for wait in draft.waits:
+        add(wait.node, wait.on_reject)
+        add(wait.node, wait.on_timeout)
     return ways
 
 
@@ -175,6 +174,8 @@ def _endless(draft: Draft, ways: dict[str, list[str]], reached: set[str]) -> Ite
     # A way to a node that does not exist is reported already; here it counts as a way out.
     out = {_key(edge.source) for edge in draft.edges if _key(edge.target) not in names}
     out |= {_key(route.source) for route in draft.routes if any(_key(target) not in names for target in route.targets)}
+    # A timeout without a route ends the thread.
+    out |= {_key(wait.node) for wait in draft.waits if times_out(wait) and wait.on_timeout is None}
     back: dict[str, list[str]] = {name: [] for name in ways}
     for source, targets in ways.items():
         for target in targets:

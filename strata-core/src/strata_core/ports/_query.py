@@ -18,6 +18,10 @@ class CheckpointQuery(Protocol):
 
         Raises:
             InvalidInputError: A filter, the limit or the cursor breaks a rule.
+            CorruptCheckpointError: The latest record of a thread on this page cannot be read as written.  Its
+                `next_cursor`, where the store gives one, goes on behind that thread; so does that of a
+                SchemaVersionError.
+            SchemaVersionError: The latest record of a thread on this page is of a newer format.
             StoreUnavailableError: The storage did not answer.
         """
         ...

@@ -39,7 +39,7 @@ class Lister:
         heads = await self._link.backend.list_heads(attrs.evolve(heads_query, limit=limit + 1))
         more = len(heads) > limit
         heads = heads[:limit]
-        return ThreadPage([_summary(head) for head in heads], _cursor(heads[-1]) if more else None)
+        return ThreadPage([_read(head) for head in heads], _cursor(heads[-1]) if more else None)
 
 
 def check_states(states: object) -> frozenset[str]:
@@ -98,6 +98,18 @@ def _place(cursor: object) -> tuple[int, str]:
         return place[0], check_thread_id(place[1])
     except InvalidInputError:
         raise problem from None
+
+
+def _read(head: Head) -> ThreadSummary:
+    """Return a thread's summary; the error of one that cannot be read tells where the listing goes on behind it."""
+    try:
+        return _summary(head)
+    except CorruptCheckpointError as error:
+        error.next_cursor = _cursor(head)
+        raise
+    except SchemaVersionError as error:
+        error.thread_id, error.next_cursor = head.thread_id, _cursor(head)
+        raise
 
 
 def _summary(head: Head) -> ThreadSummary:
