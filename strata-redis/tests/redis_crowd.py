@@ -49,7 +49,7 @@ class Bulk:
             name = f"t{number}"
             bucket = keys.bucket(name.encode())
             when = moment(updated)
-            facts = [state, when, None if due is None else moment(due), graph, version, metadata]
+            facts = [when, state, None if due is None else moment(due), graph, version, metadata]
             record = RECORD % (name.encode(), state.encode())
             commands.append(
                 (
@@ -58,7 +58,7 @@ class Bulk:
                     b"head",
                     b"0 0 0 0 0 0  0102030405060708 ",
                     b"facts",
-                    json.dumps(facts).encode(),
+                    json.dumps(facts, separators=(",", ":")).encode(),
                     b"r0",
                     record,
                     b"s0",
@@ -80,7 +80,7 @@ class Bulk:
 
 
 def _members(facts: list[Any], place: str) -> Iterator[bytes]:
-    state, _, due, graph, version, metadata = facts
+    _, state, due, graph, version, metadata = facts
     yield f"a{place}".encode()
     yield f"s{state}\0{place}".encode()
     if due is not None:

@@ -2,7 +2,7 @@
 
 ``head`` is what a commit is judged by, as text that a script takes apart without a parser: sequence, latest whole row,
 token, expiry, external, closing, ID of the commit that took the lease, write IDs, owner.  ``facts`` is what is listed,
-written with each row, as a JSON array: state, updated, due, graph ID, graph version, metadata.
+written with each row, as a JSON array: updated, state, due, graph ID, graph version, metadata.
 
 Times in facts are written by `moment`: the numbers of a script are doubles, which round after the year 2255.
 """
@@ -26,7 +26,7 @@ _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 def facts_of(row: NewRow) -> bytes:
     """Return what is listed of a thread, as stored."""
     due = None if row.due is None else moment(row.due)
-    facts = (row.state, moment(row.updated), due, row.graph_id, row.graph_version, dict(row.metadata))
+    facts = (moment(row.updated), row.state, due, row.graph_id, row.graph_version, dict(row.metadata))
     return _ENCODE(facts).encode()
 
 
@@ -59,7 +59,7 @@ def head_from(thread_id: str, head: bytes, facts: bytes | None, now: int, record
             now=now,
         )
         if facts is not None:
-            found.state, updated, due, found.graph_id, found.graph_version, found.metadata = json.loads(facts)
+            updated, found.state, due, found.graph_id, found.graph_version, found.metadata = json.loads(facts)
             found.updated = time_of(updated)
             found.due = None if due is None else time_of(due)
         if record is not None:
