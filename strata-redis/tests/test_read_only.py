@@ -1,6 +1,8 @@
 """Reading without the right to write."""
 
 import asyncio
+import os
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +12,10 @@ from strata_conformance.servers import FaultProxy, RedisServer, ValkeyServer
 from strata_conformance.servers.fixtures import server_or_outcome
 from strata_core.errors import ReadOnlyError, StoreUnavailableError
 from strata_core.options import Setup
-from strata_core.rows import HeadQuery, Take
+from strata_core.rows import Commit, HeadQuery, Take
 from strata_redis import RedisBackend
 
+WRITER = ("+@read", "+@write", "+@scripting", "+@connection", "+time")
 READER = ("~*", "+@read", "+@connection", "+time", "+evalsha_ro", "+eval_ro")
 """What the README says a reader needs."""
 
@@ -64,6 +67,38 @@ def test_a_user_who_may_only_read_is_enough(place: Place) -> None:
         with_backend(place.url.replace("redis://", "redis://reader:pw@"), read_everything, read_only=True)
     finally:
         server.command("ACL", "DELUSER", "reader")
+
+
+def test_in_a_cluster_a_reader_must_ask_for_the_slots_too(small_cluster: Place) -> None:
+    (server,) = small_cluster.servers
+    with_backend(small_cluster, fill)
+    url = small_cluster.url.replace("redis://", "redis://reader:pw@")
+    server.command("ACL", "SETUSER", "reader", "reset", "on", ">pw", *READER)
+    try:
+        with pytest.raises(StoreUnavailableError, match="tells its slots"):
+            with_backend(url, read_everything, read_only=True)
+        server.command("ACL", "SETUSER", "reader", "+cluster|slots")
+        with_backend(url, read_everything, read_only=True)
+    finally:
+        server.command("ACL", "DELUSER", "reader")
+
+
+def test_what_the_readme_says_a_writer_needs_is_enough(place: Place) -> None:
+    (server,) = place.servers
+    server.command("ACL", "SETUSER", "writer", "reset", "on", ">pw", f"~{{{place.prefix}:*", *WRITER)
+
+    async def check(backend: RedisBackend) -> None:
+        await fill(backend)
+        await read_everything(backend)
+        await backend.commit([save("t", "completed")])
+        await backend.list_heads(HeadQuery(rowless=True))
+        await backend.commit([Commit("t", os.urandom(8), erase=True)])
+        assert await backend.read_head("t") is None
+
+    try:
+        with_backend(place.url.replace("redis://", "redis://writer:pw@"), check, finished_thread_ttl=timedelta(hours=1))
+    finally:
+        server.command("ACL", "DELUSER", "writer")
 
 
 def test_a_server_that_knows_no_read_only_scripts_is_read_all_the_same(place: Place) -> None:
