@@ -6,6 +6,7 @@ rule book, and what purges and leases make of them.
 """
 
 import functools
+from datetime import timedelta
 
 import pytest
 from redis_support import Place
@@ -23,7 +24,7 @@ from strata_conformance import (
     RuleBookTests,
 )
 from strata_core.store import RowStore
-from strata_redis import RedisBackend
+from strata_redis import RedisBackend, RedisOptions
 
 
 class TestValkey(RowBackendTests):
@@ -66,3 +67,21 @@ class TestClusterOfOneNode(Partly):
     @pytest.fixture
     def footprint(self, small_cluster: Place) -> Footprint:
         return small_cluster.footprint
+
+
+class TestValkeyThatLetsThreadsExpire(Partly):
+    """Threads that will expire in an hour are like all others until then."""
+
+    @pytest.fixture(autouse=True)
+    def _external_as_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Random commits name external blobs, which such a store refuses."""
+        monkeypatch.setattr("strata_redis._backend.refuse_external", lambda batch: None)
+
+    @pytest.fixture
+    def open_backend(self, valkey: Place) -> OpenBackend:
+        options = RedisOptions(finished_thread_ttl=timedelta(hours=1))
+        return lambda: RedisBackend(valkey.url, options=options)
+
+    @pytest.fixture
+    def footprint(self, valkey: Place) -> Footprint:
+        return valkey.footprint

@@ -116,6 +116,35 @@ def test_a_finished_thread_that_expires_costs_two_commands_more(place: Place) ->
     with_backend(place, check, finished_thread_ttl=timedelta(hours=1))
 
 
+def test_a_thread_of_ten_thousand_rows_costs_what_a_thread_of_ten_costs(place: Place) -> None:
+    (server,) = place.servers
+
+    async def check(backend: RedisBackend) -> None:
+        await backend.commit([save("long"), save("short")])
+        key = place.thread_key("long")
+        record, body = server.command("HMGET", key, "r0", "s0")
+        for first in range(0, 10_000, 1000):
+            rows = range(first, first + 1000)
+            fields = [part for n in rows for part in (f"r{n}", record.replace(b"0 ", b"%d " % n, 1), f"s{n}", body)]
+            server.command("HSET", key, *fields)
+        head = server.command("HGET", key, "head").split(b" ", 2)
+        server.command("HSET", key, "head", b"9999 9999 " + head[2])
+        await backend.read("long", None, None)  # the server knows the script from now on
+
+        async def cost(thread_id: str) -> tuple[Counter[str], Counter[str]]:
+            saved = await commands_of(place, lambda: backend.commit([save(thread_id, updated=1)]))()
+            return saved, await commands_of(place, lambda: backend.read(thread_id, None, None))()
+
+        costs = [await cost("long"), await cost("short")]
+        (done,) = await backend.commit([save("long", updated=2)])
+
+        assert isinstance(done, Committed)
+        assert 10_001 == done.sequence
+        assert costs[0] == costs[1]
+
+    with_backend(place, check)
+
+
 def test_messages_of_each_operation(valkey: Place, valkey_proxy: FaultProxy) -> None:
     """Sixty-four saves wait for the server once, and send one script a bucket; every read is one script."""
     url = valkey_proxy.url(valkey.url)

@@ -17,6 +17,7 @@ from strata_core.errors import (
     StoreClosedError,
     StoreUnavailableError,
     StrataError,
+    UnsupportedError,
     UsageError,
 )
 from strata_core.options import Setup
@@ -130,6 +131,8 @@ class RedisBackend(RowBackend):
         server = self._writable()
         if not batch:
             return []
+        if self._finished_ttl:
+            refuse_external(batch)
         keys = self._keys or await self._find()
         outcomes = await commit(server, keys, batch, self._finished_ttl, self._where)
         if self._finished_ttl and time.monotonic() > self._swept_at + SWEEP_EVERY:
@@ -178,3 +181,11 @@ class RedisBackend(RowBackend):
             await sweep(server, keys, self._where)
         except StrataError as error:
             _logger.warning("clearing up expired threads failed: %s", error)
+
+
+def refuse_external(batch: Sequence[Commit]) -> None:
+    """Refuse commits whose values no server can let expire."""
+    if any(item.external for item in batch):
+        raise UnsupportedError(
+            Capability.EXTERNAL_BLOBS, "finished_thread_ttl cannot expire values in an external blob store"
+        )

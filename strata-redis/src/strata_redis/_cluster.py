@@ -45,6 +45,7 @@ class Cluster:
         self._owners: dict[int, Address] = {}
         self._ranges: list[tuple[int, int, Address]] = []
         self._is_known = False
+        self._suspects: set[Address] = set()  # did not answer since the cluster was last asked
         self._lock = asyncio.Lock()
 
     async def ask(self, commands: Sequence[Words]) -> list[Answer]:
@@ -76,6 +77,7 @@ class Cluster:
                         waiting.append(at)
                     elif is_stale(answer):
                         self._is_known = False  # a failover, perhaps: ask the cluster before the next call
+                        self._suspects.add(address)
             if not waiting:
                 break
             waiting.sort()
@@ -116,7 +118,7 @@ class Cluster:
 
     async def _look(self) -> Lost | None:
         reasons = []
-        for address in [*self._nodes, *(seed for seed in self._seeds if seed not in self._nodes)]:
+        for address in sorted(dict.fromkeys([*self._nodes, *self._seeds]), key=self._suspects.__contains__):
             (answer,) = await self._node(address).ask([(b"CLUSTER", b"SLOTS")])
             if isinstance(answer, list) and answer:
                 await self._take_over(answer, address)
@@ -132,6 +134,7 @@ class Cluster:
                 host = asked.host
             ranges.append((int(first), int(last), Address(host, int(master[1]))))
         self._ranges, self._owners, self._is_known = ranges, {}, True
+        self._suspects.clear()
         masters = {address for _, _, address in ranges}
         for address in [address for address in self._nodes if address not in masters]:
             await self._nodes.pop(address).close()

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from strata_core.capabilities import Capability
-from strata_core.errors import InvalidInputError, UnsupportedError
+from strata_core.errors import InvalidInputError
 from strata_core.rows import Commit, Committed, Drop, Extend, Refusal, Refused, Take
 from strata_redis._calls import COMMIT, Answer, Call
 from strata_redis._errors import may_have_happened, unavailable
@@ -54,10 +53,6 @@ async def commit(
         names = [tag + INDEX, tag + TOKENS, tag + EXPIRING, *(keys.thread(bucket, threads[at]) for at in places)]
         arguments = [b"%d" % bucket, b"%d" % len(keys.tags), keys.skip(bucket), ttl]
         for at in places:
-            if finished_ttl and batch[at].external:
-                raise UnsupportedError(
-                    Capability.EXTERNAL_BLOBS, "finished_thread_ttl cannot expire values in an external blob store"
-                )
             _add(arguments, batch[at])
         calls.append(Call(tag, arguments, COMMIT, names))
     outcomes: list[Committed | Refused | None] = [None] * len(batch)

@@ -12,7 +12,7 @@ from strata_redis._address import Address
 from strata_redis._calls import Answer, Lost
 from strata_redis._node import Node, NodeMaker
 
-__all__ = ["Route", "Sentinels", "Single", "Words"]
+__all__ = ["Route", "Sentinels", "Single", "Words", "is_stale"]
 
 Words = tuple[bytes, Sequence[bytes]]
 """A hash tag, and a command on keys with that tag."""
