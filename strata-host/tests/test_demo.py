@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from strata_core.records import CheckpointStatus
+
 DEMO = Path(__file__).parents[1] / "demos" / "wire_transfer" / "main.py"
 
 
@@ -48,6 +50,15 @@ def test_it_does_not_mix_with_an_earlier_run(demo, tmp_path):
     (tmp_path / "bank.jsonl").touch()
 
     assert "earlier run" in demo("--dir", str(tmp_path), code=2).stderr
+
+
+def test_it_leaves_a_store_alone_that_holds_threads(demo, shelf, checkpoint):
+    """It purges what is finished, and must not take what is not its own."""
+    shelf.save(checkpoint("order-1", status=CheckpointStatus.COMPLETED, next_node=None))
+    before = shelf.path.read_bytes()
+
+    assert "refused: the store holds threads" in demo("--storage", shelf.url, code=1).stdout
+    assert before == shelf.path.read_bytes()
 
 
 def test_it_fails_when_a_step_does_something_else(demo, shelf):

@@ -15,7 +15,9 @@ from strata_postgres import PostgresBackend
 
 
 async def fill(backend: PostgresBackend) -> None:
-    await backend.commit([save(f"t{number}", blobs=((DIGEST, b"content"),), metadata={"a": "b"}) for number in range(5)])
+    await backend.commit(
+        [save(f"t{number}", blobs=((DIGEST, b"content"),), metadata={"a": "b"}) for number in range(5)]
+    )
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def test_a_role_that_may_only_read_sees_the_views(database: Database) -> None:
 def test_a_write_of_a_role_that_may_only_read_is_refused_and_says_what_is_lacking(database: Database) -> None:
     async def check(backend: PostgresBackend) -> None:
         for commit in (save("t1"), save("new"), Commit("t1", b"erase000", erase=True)):
-            with pytest.raises(ReadOnlyError, match="lacks a privilege; grant it .*permission denied.*42501"):
+            with pytest.raises(ReadOnlyError, match=r"lacks a privilege; grant it .*permission denied.*42501"):
                 await backend.commit([commit])
         assert 5 == len(await backend.list_heads(HeadQuery()))
 

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from strata_core import open_store
-from strata_core.memory import MemoryBackend
 from strata_core.store import RowStore
-from strata_core.testing import FakeClock
 
 sys.path.append(str(Path(__file__).parent / "support"))  # what tests and the programs they start share
 
-STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
-"""The URL of the store that the engine is tested on; FOLDER stands for a fresh folder.  Each backend's own environment
-runs these tests once more, on itself."""
+from storages import SERVERS, STORES, Storage, storages
 
-
-def opener(clock: FakeClock, folder: Path) -> Callable[[], AbstractAsyncContextManager[Any]]:
-    """Return a function that opens one more store on the same storage."""
-    if STORE == "memory://":
-        backend = MemoryBackend(clock)
-        return lambda: RowStore(backend)
-    return lambda: open_store(STORE.replace("FOLDER", str(folder)), clock=clock)
+if SERVERS & set(STORES):
+    from strata_conformance.servers.fixtures import (  # noqa: F401  # fixtures are known by their names
+        postgres_server,
+        redis_server,
+        valkey_server,
+    )
 
 
 class Mortal:
@@ -49,12 +42,10 @@ class Mortal:
 class World:
     """One storage, its clock, and as many stores on it as a test wants."""
 
-    def __init__(self, clock: FakeClock, opener: Callable[[], AbstractAsyncContextManager[RowStore]]) -> None:
-        self.clock = clock
-        self._opener = opener
-
-    def open(self) -> AbstractAsyncContextManager[RowStore]:
-        return self._opener()
+    def __init__(self, storage: Storage) -> None:
+        self.clock = storage.clock
+        self.open: Callable[[], AbstractAsyncContextManager[RowStore]] = storage.open
+        self.left = storage.left
 
     async def die(self, start: Callable[[Any], Coroutine[Any, Any, Any]], store: RowStore, when: asyncio.Event) -> None:
         """Start a run, and let its process die once `when` is set: it writes nothing more, and its lease stays."""
@@ -73,7 +64,7 @@ class World:
             yield one, other
 
     async def lapse(self, store: RowStore, thread_id: str, ttl: timedelta) -> None:
-        """Let a lease run out: the injected clock is moved; a server's own is waited for."""
+        """Let a lease run out; a store whose clock the test's clock does not move is waited for."""
         self.clock.advance(ttl)
         until = asyncio.get_running_loop().time() + ttl.total_seconds() + 10
         while await store.live_lease(thread_id) is not None:
@@ -92,8 +83,20 @@ class World:
         ]
 
 
+@pytest.fixture(params=STORES)
+def fresh_storage(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], AbstractContextManager[Storage]]:
+    """What makes fresh storages, in each store that is tested."""
+    return storages(request, tmp_path)
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def storage(fresh_storage: Callable[[], AbstractContextManager[Storage]]) -> Iterator[Storage]:
+    """A fresh storage."""
+    with fresh_storage() as storage:
+        yield storage
+
+
+@pytest.fixture
+def world(storage: Storage) -> World:
     """A fresh storage with a clock that stands still."""
-    clock = FakeClock()
-    return World(clock, opener(clock, tmp_path))
+    return World(storage)

@@ -291,7 +291,8 @@ class TestStoreThatIsDown:
     def test_an_error_in_the_middle_gives_the_lease_back_if_that_is_possible(
         self, world: Any, monkeypatch: pytest.MonkeyPatch, release: str
     ) -> None:
-        monkeypatch.setattr("strata_core.graph._run._GRACE", 0.01)
+        if release == "hangs":
+            monkeypatch.setattr("strata_core.graph._run._GRACE", 0.01)
 
         async def main() -> None:
             async with world.open() as store:
@@ -383,7 +384,7 @@ def test_logs_never_contain_state(world: Any, caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.DEBUG, logger="strata_core.graph"):
         asyncio.run(main())
 
-    assert {"strata_core.graph"} == {record.name for record in caplog.records}
+    assert {"strata_core.graph"} == {record.name for record in caplog.records if record.name.startswith("strata_core")}
     assert "failed at 'A': ValueError" in caplog.text
     assert "secret" not in caplog.text
 

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from datetime import timedelta
 from itertools import groupby
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from machine_support import TTL, State, Step, answer_to, build, shapes
+from storages import Storage
 
 from strata_core import open_store
 from strata_core.graph import (
@@ -35,13 +36,7 @@ from strata_core.testing import FakeClock
 
 SOAK = os.environ.get("STRATA_SOAK") == "1"
 EXAMPLES = 2000 if SOAK else int(os.environ.get("EX", "40"))
-STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(
-        not STORE.startswith(("memory:", "sqlite:")), reason="lets leases run out by moving an injected clock"
-    ),
-]
+pytestmark = pytest.mark.soak
 
 PROCESS: ContextVar[Process] = ContextVar("PROCESS")
 Row = tuple[str, str | None, str | None, tuple[str, ...], int]
@@ -104,12 +99,13 @@ class Machine(RuleBasedStateMachine):
     call_harm: tuple[str, ...] = CALL_HARM
     node_harm: tuple[str, ...] = NODE_HARM
 
-    def __init__(self) -> None:
+    def __init__(self, fresh_storage: Callable[[], AbstractContextManager[Storage]]) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.folder = TemporaryDirectory()
-        self.clock = FakeClock()
-        self.opened = open_store(STORE.replace("FOLDER", self.folder.name), clock=self.clock)
+        self.stack = ExitStack()
+        storage = self.stack.enter_context(fresh_storage())
+        self.clock = storage.clock
+        self.opened = storage.open()
         self.store: Any = self.loop.run_until_complete(self.opened.__aenter__())
         self.zombies: list[Process] = []
         self.committed = 0
@@ -127,7 +123,7 @@ class Machine(RuleBasedStateMachine):
                 self.loop.run_until_complete(asyncio.wait({zombie.task}))  # type: ignore[type-var]
             self.loop.run_until_complete(self.opened.__aexit__(None, None, None))
             self.loop.close()
-            self.folder.cleanup()
+            self.stack.close()
 
     @initialize(shape=shapes())
     def begin(self, shape: tuple[Step, ...]) -> None:
@@ -320,10 +316,12 @@ class GentleMachine(Machine):
 
 
 @pytest.mark.parametrize("machine", [Machine, GentleMachine], ids=["every node", "boundaries"])
-def test_a_disturbed_thread_comes_to_what_an_undisturbed_one_comes_to(machine: type[Machine]) -> None:
+def test_a_disturbed_thread_comes_to_what_an_undisturbed_one_comes_to(
+    machine: type[Machine], fresh_storage: Callable[[], AbstractContextManager[Storage]]
+) -> None:
     logging.getLogger("strata_core.graph").setLevel(logging.CRITICAL)
     run_state_machine_as_test(
-        machine,
+        lambda: machine(fresh_storage),
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=30 if SOAK else 12,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from transfers import Bank, WireTransfer, wire_transfer_graph  # type: ignore[import-not-found]  # beside this script
 
-from strata_core import Completed, Failed, HumanSignal, Interrupted, RunResult, open_store
+from strata_core import Completed, Failed, HumanSignal, Interrupted, RunResult, ThreadQuery, open_store
 
 TRANSFERS = {
     "wire-acme": WireTransfer("Acme Corp", 4200.50),
@@ -29,6 +29,9 @@ TRANSFERS = {
 async def prepare(args: argparse.Namespace) -> int:
     graph = wire_transfer_graph(Bank(args.ledger))
     async with open_store(args.storage) as store:
+        if (await store.list_threads(ThreadQuery(limit=1))).threads:
+            print("refused: the store holds threads, and `purge` would take them too; give the demo an empty one")
+            return 1
         results = [
             await graph.run(thread_id, transfer, store, metadata={"desk": "payments"})
             for thread_id, transfer in TRANSFERS.items()

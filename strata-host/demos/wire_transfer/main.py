@@ -137,7 +137,9 @@ def demonstrate(terminal: Terminal) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dir", type=Path, help="work here, and leave the files (default: a temporary folder)")
-    parser.add_argument("--storage", default="transfers.db", help="path or URL of the store (default: %(default)s)")
+    parser.add_argument(
+        "--storage", default="transfers.db", help="path or URL of an empty store (default: %(default)s)"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.dir or Path(temporary)

@@ -9,6 +9,7 @@ from strata_conformance.servers._database import Database
 from strata_conformance.servers._errors import MissingServerError, ServerFailedError
 from strata_conformance.servers._pgbouncer import PgBouncer
 from strata_conformance.servers._postgres import PostgresServer
+from strata_conformance.servers._postgres_client import PostgresClient
 from strata_conformance.servers._redis import RedisServer, ValkeyServer
 from strata_conformance.servers._server import Server
 from strata_conformance.servers.proxy import FaultProxy, Recording, Request, UnfiredWireFaultError, WireFault
@@ -18,6 +19,7 @@ __all__ = [
     "FaultProxy",
     "MissingServerError",
     "PgBouncer",
+    "PostgresClient",
     "PostgresServer",
     "Recording",
     "RedisCluster",

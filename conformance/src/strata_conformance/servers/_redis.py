@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from strata_conformance.servers._binaries import find_redis, find_valkey
 from strata_conformance.servers._errors import ServerFailedError
@@ -32,8 +32,10 @@ class KeyValueServer(Server):
 
     @property
     def url(self) -> str:
-        """The URL of its first database."""
-        return self._existing or f"redis://{self.host}:{self.port}/0"
+        """The URL of its first database, with the password if the setting ``requirepass`` is given."""
+        password = self.settings.get("requirepass")
+        login = "" if password is None else f":{quote(str(password), safe='')}@"
+        return self._existing or f"redis://{login}{self.host}:{self.port}/0"
 
     def command(self, *arguments: str | int | bytes) -> Any:
         """Send a command on a connection of its own and return the answer: bytes, int, list or None.
@@ -42,11 +44,12 @@ class KeyValueServer(Server):
             ServerFailedError: It was refused.
             OSError: Nothing answers.
         """
-        commands = [arguments]
-        if self._existing is not None:
-            parts = urlsplit(self._existing)
-            login = [unquote(part) for part in (parts.username, parts.password) if part]
-            commands = [*([("AUTH", *login)] if login else []), ("SELECT", parts.path.lstrip("/") or "0"), arguments]
+        parts = urlsplit(self.url)
+        login = [unquote(part) for part in (parts.username, parts.password) if part]
+        commands: list[Sequence[str | int | bytes]] = [("AUTH", *login)] if login else []
+        if (database := parts.path.lstrip("/") or "0") != "0":
+            commands.append(("SELECT", database))
+        commands.append(arguments)
         with socket.create_connection((self.host, self.port), timeout=60) as connection:
             connection.sendall(b"".join(encode(*command) for command in commands))
             answers = _receive(connection, len(commands))

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from storages import STORES, Storage, storages
 
-STORE = os.environ.get("STRATA_TEST_STORE", "memory://")
+SHARED = [store for store in STORES if store != "memory"]
+"""The stores that other processes can see."""
 
-if STORE == "memory://":  # only this process can see it
+if not SHARED:
     collect_ignore_glob = ["test_*.py"]
 
 
+@pytest.fixture(params=SHARED)
+def fresh_storage(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], AbstractContextManager[Storage]]:
+    """What makes fresh storages, in each store that is tested and that processes can share."""
+    return storages(request, tmp_path)
+
+
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(storage: Storage) -> str:
     """The URL of a fresh storage that other processes can open too."""
-    return STORE.replace("FOLDER", str(tmp_path))
+    return storage.url
