@@ -15,6 +15,7 @@ from strata_conformance import (
     Footprint,
     LeaseTests,
     OpenBackend,
+    OpenExpiringBackend,
     OpenStore,
     QueryTests,
     Reference,
@@ -31,6 +32,10 @@ class TestValkey(RowBackendTests):
     @pytest.fixture
     def open_backend(self, valkey: Place) -> OpenBackend:
         return lambda: RedisBackend(valkey.url)
+
+    @pytest.fixture
+    def open_expiring_backend(self, valkey: Place) -> OpenExpiringBackend:
+        return lambda ttl: RedisBackend(valkey.url, options=RedisOptions(finished_thread_ttl=ttl))
 
     @pytest.fixture
     def reference(self, valkey: Place) -> Reference:
