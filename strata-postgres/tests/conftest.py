@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:  # noqa: F811  # the fixture of that name
+def server_url(postgres_server: PostgresServer) -> Iterator[str]:  # the fixture of that name
     """The URL of a database of this run, as a superuser."""
     with postgres_server.fresh_database() as database:
         yield database.url
