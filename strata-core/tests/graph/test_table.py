@@ -83,11 +83,12 @@ def test_a_call_does_what_the_page_says(world: Any, call: str, policy: Checkpoin
     cells = {name: row[column] for name, row in call_tables()[call].by_thread().items()}
     met: dict[str, Thread] = dict(threads(policy))
     for heading, (change, names) in CHANGES.items():
+        instead = changed(heading, policy)
         for name in names:
-            met[f"{name} / {heading}"] = change(met[name])
-            cell = changed(heading, policy)[name].get(call, AS_ABOVE)
+            cell = instead[name].get(call, AS_ABOVE)
             assert cell != cells[name], f"{cell} says the same as the table above"
             cells[f"{name} / {heading}"] = cells[name] if cell == AS_ABOVE else cell
+            met[f"{name} / {heading}"] = change(met[name])
 
     async def main() -> list[str]:
         async with world.open() as store:
@@ -96,7 +97,8 @@ def test_a_call_does_what_the_page_says(world: Any, call: str, policy: Checkpoin
             await asyncio.gather(*(hold(store, name) for name, thread in met.items() if thread.is_held))
             before = await look(store, met)
             results = await make(call, build(policy, world.clock), store, list(met))
-            return compare(cells, before, await look(store, met), results, world.clock.now())
+            after = await look(store, met)
+            return compare(cells, before, after, results, world.clock.now(), anew=call in STARTS)
 
     wrong = asyncio.run(main())
     assert [] == wrong, "\n".join(["", *wrong])

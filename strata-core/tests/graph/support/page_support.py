@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -47,20 +48,16 @@ def _table(text: str) -> Table:
     return Table(head, tuple(rows))
 
 
-def _sections(marks: str) -> dict[str, list[Table]]:
-    """Return the tables of each section whose heading has these marks, by the heading."""
-    parts = re.split(rf"^({'|'.join(marks.split())}) (.+)$", TEXT, flags=re.MULTILINE)
-    headings, bodies = parts[2::3], parts[3::3]
+@cache
+def sections() -> dict[str, list[Table]]:
+    """Return the tables of each section, by its heading."""
+    _, *parts = re.split("^##+ (.+)$", TEXT, flags=re.MULTILINE)
+    headings, bodies = parts[::2], parts[1::2]
     assert len(set(headings)) == len(headings), "a heading stands twice"
     return {
         heading: [_table(text) for text in re.findall(r"(?:^\|.*\n?)+", body, re.MULTILINE)]
         for heading, body in zip(headings, bodies, strict=True)
     }
-
-
-def sections() -> dict[str, list[Table]]:
-    """Return the tables of all sections."""
-    return _sections("## ###")
 
 
 def call_tables() -> dict[str, Table]:
@@ -74,8 +71,9 @@ def call_tables() -> dict[str, Table]:
 
 def exception_tables() -> dict[str, Table]:
     """Return the tables of the exceptions, by their headings."""
-    headings = list(sections())
-    return {heading: sections()[heading][0] for heading in headings[headings.index(EXCEPTIONS) + 1 :]}
+    found = list(sections().items())
+    start = [heading for heading, _ in found].index(EXCEPTIONS) + 1
+    return {heading: table for heading, (table,) in found[start:]}
 
 
 def codes(cell: str) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import attrs
@@ -30,9 +30,9 @@ class DiedError(BaseException):
     """The process is gone: no code of it runs any more."""
 
 
-def commit(name: str) -> Callable[[Any], Any]:
-    """Return a handler that leaves the node's name in the state."""
-    return lambda state: {"trace": [*state["trace"], name]}
+def commit(node: str, state: Any) -> Any:
+    """Leave the node's name in the state."""
+    return {"trace": [*state["trace"], node]}
 
 
 def decline(state: Any) -> Any:
@@ -52,8 +52,8 @@ class Way:
         days: How long a timer takes, or until another wait times out.
         route: Where it goes on then.
         calls: What is called after the run.
-        prepare: The handler of `Prepare`.
-        execute: The handler of `Execute`.
+        prepare: What `Prepare` does instead of committing.
+        execute: What `Execute` does instead.
         policy: Under which policy; None for that of the graph that will meet it.
         completes: Whether `BOUNDARIES` writes `completed`.
         is_held: Whether another process holds it in the end.
@@ -63,8 +63,8 @@ class Way:
     days: int | None = None
     route: str | None = None
     calls: tuple[Call, ...] = ()
-    prepare: Callable[[Any], Any] = commit("Prepare")
-    execute: Callable[[Any], Any] = commit("Execute")
+    prepare: Callable[[Any], Any] | None = None
+    execute: Callable[[Any], Any] | None = None
     policy: CheckpointPolicy | None = None
     completes: bool = False
     is_held: bool = False
@@ -177,8 +177,9 @@ def build(policy: CheckpointPolicy, clock: Any, way: Way | None = None) -> Any:
     identity = IDENTITY if way is None else attrs.evolve(IDENTITY, version="1")
     way = way or Way()
     graph: Any = StateGraph(dict)
-    graph.add_node("Prepare", way.prepare).add_node("Execute", way.execute)
-    graph.add_node("Reject", commit("Reject")).add_node("Late", commit("Late"))
+    graph.add_node("Prepare", way.prepare or partial(commit, "Prepare"))
+    graph.add_node("Execute", way.execute or partial(commit, "Execute"))
+    graph.add_node("Reject", partial(commit, "Reject")).add_node("Late", partial(commit, "Late"))
     graph.add_conditional_edge("Prepare", _proceed, ["Execute", "Reject", "Late"])
     days = None if way.days is None else timedelta(way.days)
     if way.wait is WaitKind.PERSON:
@@ -243,9 +244,7 @@ async def _sweep(sweep: Awaitable[Any]) -> dict[str, Any]:
 
 SINGLE: Final[Mapping[str, Call]] = {
     "run": lambda graph, store, name: graph.run(name, BEGUN, store, metadata=METADATA),
-    'if_exists="error"': lambda graph, store, name: graph.run(
-        name, BEGUN, store, metadata=METADATA, if_exists="error"
-    ),
+    'if_exists="error"': lambda graph, store, name: graph.run(name, BEGUN, store, metadata=METADATA, if_exists="error"),
     "HumanSignal.approve": lambda graph, store, name: graph.resume(name, HumanSignal.approve("bob"), store),
     "HumanSignal.reject": lambda graph, store, name: graph.resume(name, HumanSignal.reject("bob"), store),
     "None": lambda graph, store, name: graph.resume(name, None, store),

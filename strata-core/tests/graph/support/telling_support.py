@@ -10,6 +10,7 @@ import attrs
 from table_support import IDENTITY, METADATA
 
 from strata_core.graph import Cancelled, Completed, Failed, Interrupted
+from strata_core.graph._keys import PREFIX, RECOVERED_BY, VISIT, pack_visit
 from strata_core.records import (
     Checkpoint,
     CheckpointStatus,
@@ -21,10 +22,6 @@ from strata_core.records import (
     Wait,
     WaitKind,
 )
-
-_PREFIX = "strata."
-_VISIT = "strata.visit"
-_RECOVERED = "strata.recovered_by"
 
 
 @attrs.frozen
@@ -73,10 +70,12 @@ def tell_row(row: Checkpoint) -> str:
         parts.append(tell_wait(row.created_at, row.wait))
     if row.decision is not None:
         parts.append(f"{'approved' if row.decision.is_approved else 'rejected'} by {row.decision.reviewer}")
-    for key, value in sorted(row.metadata.items()):
-        if key.startswith(_PREFIX) and key != _VISIT:
-            parts.append(f"`{key}={value}`")
+    parts += [f"`{key}={value}`" for key, value in _engine_metadata(row) if key != VISIT]
     return ", ".join(parts)
+
+
+def _engine_metadata(row: Checkpoint) -> list[tuple[str, str]]:
+    return sorted((key, value) for key, value in row.metadata.items() if key.startswith(PREFIX))
 
 
 def tell(result: Any, rows: Sequence[Checkpoint]) -> str:
@@ -98,10 +97,12 @@ def tell(result: Any, rows: Sequence[Checkpoint]) -> str:
     return told if not rows else f"{told}: {'; '.join(tell_row(row) for row in rows)}"
 
 
-def violations(before: Look, after: Look, result: Any, now: datetime) -> Iterator[str]:
+def violations(before: Look, after: Look, result: Any, now: datetime, *, anew: bool) -> Iterator[str]:
     """Yield what a call has done to a thread besides what `tell` tells of it, and must not have done."""
-    old, rows = list(before.log), [entry.checkpoint for entry in after.log[len(before.log) :]]
-    if old != list(after.log[: len(old)]):
+    latest = before.log[-1] if before.log else None
+    trace = [] if anew or latest is None else list(latest.checkpoint.frozen_state["trace"])
+    rows = [entry.checkpoint for entry in after.log[len(before.log) :]]
+    if list(before.log) != list(after.log[: len(before.log)]):
         yield "rows that were there have changed"
     if list(range(len(after.log))) != [entry.sequence for entry in after.log]:
         yield "the log has gaps"
@@ -111,34 +112,31 @@ def violations(before: Look, after: Look, result: Any, now: datetime) -> Iterato
         yield "nothing was appended, and where the thread stands has changed"
     if rows and (after.summary is None or now != after.summary.updated_at):
         yield "the thread was not updated now"
-    expected = list(_whole(old[-1] if old else None, rows, now))
-    for row, whole in zip(rows, expected, strict=True):
+    for row, whole in zip(rows, _whole(latest, list(trace), rows, now), strict=True):
         if whole != row:
             yield f"the row is {row}, and not {whole}"
-    yield from _wrong_result(old[-1].checkpoint if old else None, rows, result)
+    yield from _wrong_result(trace, rows, result)
 
 
-def _whole(latest: LogEntry | None, rows: Sequence[Checkpoint], now: datetime) -> Iterator[Checkpoint]:
+def _whole(
+    latest: LogEntry | None, trace: list[str], rows: Sequence[Checkpoint], now: datetime
+) -> Iterator[Checkpoint]:
     """Yield what each of the appended rows must be as a whole, given what the page tells of it."""
     before = None if latest is None else latest.checkpoint
-    anew = bool(rows) and rows[0].next_node == "Prepare" and _RECOVERED not in rows[0].metadata
-    anew = anew or (bool(rows) and rows[0].status is CheckpointStatus.INTERRUPTED and rows[0].resumed_at is None)
-    trace: list[str] = [] if before is None or anew else list(before.frozen_state["trace"])
     for row in rows:
         decision = _decision(before, row, now)
-        if row.resumed_at is not None:
-            assert before is not None
+        if row.resumed_at is not None and before is not None:
             yield attrs.evolve(before, resumed_at=now, decision=decision)
             continue
         node = row.suspended_node
         if node is not None and node not in trace and row.status is not CheckpointStatus.ENDED:
             trace.append(node)
-        extra = {key: value for key, value in row.metadata.items() if key.startswith(_PREFIX) and key != _VISIT}
-        if _RECOVERED in extra and latest is not None:
-            extra[_VISIT] = f"{latest.revision.write_id.hex()}.0"  # the row behind which the node ran that runs again
+        metadata = METADATA | {key: value for key, value in _engine_metadata(row) if key != VISIT}
+        if RECOVERED_BY in metadata and latest is not None:
+            metadata[VISIT] = pack_visit(latest.revision.write_id, 0)
         yield Checkpoint(
-            row.thread_id, row.status, {"trace": list(trace)}, now, node, row.next_node, {**METADATA, **extra}, None,
-            decision, row.wait, IDENTITY,
+            row.thread_id, row.status, {"trace": list(trace)}, now, node, row.next_node, metadata, None, decision,
+            row.wait, IDENTITY,
         )  # fmt: skip
 
 
@@ -150,36 +148,49 @@ def _decision(before: Checkpoint | None, row: Checkpoint, now: datetime) -> Huma
     return None if before is None else before.decision
 
 
-def _wrong_result(before: Checkpoint | None, rows: Sequence[Checkpoint], result: Any) -> Iterator[str]:
-    """Yield how a result does not fit the rows."""
+def _wrong_result(trace: list[str], rows: Sequence[Checkpoint], result: Any) -> Iterator[str]:
+    """Yield how a result does not fit the rows, and the nodes that had committed."""
     last = rows[-1] if rows else None
     match result:
-        case Failed(node=node, error=error) if node is not None or error is not None:
-            yield f"a refusal is not that of a node: {result}"
-        case Completed(state=state):
-            ran = [row.next_node for row in rows if row.resumed_at is None and row.next_node is not None]
-            trace = [] if before is None else list(before.frozen_state["trace"])
-            if [*trace, *ran] != state["trace"] and (ran or trace != state["trace"][:-1]):
-                yield f"other nodes ran than the rows tell: {state}"
+        case Failed(error=error) if error is not None:
+            yield f"a refusal has no error: {error!r}"
+        case Completed(state=state) if trace != state["trace"][:-1]:
+            yield f"other nodes ran than one behind {trace}: {state}"
         case Interrupted(suspended_node=node, next_node=following, wait=wait, frozen_state=state):
             if last is None or (node, following, wait, state) != (
                 last.suspended_node, last.next_node, last.wait, last.frozen_state,
             ):  # fmt: skip
                 yield f"it waits elsewhere than its row tells: {result}"
-        case Cancelled(node=node):
-            if last is None or node != last.suspended_node:
-                yield f"it was ended elsewhere than its row tells: {result}"
+        case Cancelled(node=node) if last is None or node != last.suspended_node:
+            yield f"it was ended elsewhere than its row tells: {result}"
 
 
 def compare(
-    expected: Mapping[str, str], before: Mapping[str, Look], after: Mapping[str, Look], results: Mapping[str, Any], now: datetime
+    expected: Mapping[str, str],
+    before: Mapping[str, Look],
+    after: Mapping[str, Look],
+    results: Mapping[str, Any],
+    now: datetime,
+    *,
+    anew: bool,
 ) -> list[str]:
-    """Return where the page and the store do not tell the same."""
+    """Return where the page and the store do not tell the same.
+
+    Args:
+        expected: By thread, what the page says that the call does.
+        before: What the store showed before the call.
+        after: What it shows now.
+        results: By thread, what the call came to; nothing of threads that it passed over.
+        now: When the call was made.
+        anew: Whether the call begins a new execution.
+    """
     wrong = [f"{name}: is in the report, and was not stored" for name in results.keys() - expected.keys()]
     for name, cell in expected.items():
-        rows = [entry.checkpoint for entry in after[name].log[len(before[name].log) :]]
-        told = tell(results.get(name), rows)
+        result = results.get(name)
+        told = tell(result, [entry.checkpoint for entry in after[name].log[len(before[name].log) :]])
         if cell != told:
             wrong.append(f"{name}:\n  the page says {cell}\n  what it does  {told}")
-        wrong += [f"{name}: {what}" for what in violations(before[name], after[name], results.get(name), now)]
+        if result is not None and name != result.thread_id:
+            wrong.append(f"{name}: the result is that of another thread")
+        wrong += [f"{name}: {what}" for what in violations(before[name], after[name], result, now, anew=anew)]
     return wrong
