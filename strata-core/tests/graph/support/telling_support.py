@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import attrs
-from table_support import IDENTITY, METADATA
+from threads_support import IDENTITY, METADATA
 
 from strata_core.graph import Cancelled, Completed, Failed, Interrupted
 from strata_core.graph._keys import PREFIX, RECOVERED_BY, VISIT, pack_visit
