@@ -51,7 +51,10 @@ class World:
         """Start a run, and let its process die once `when` is set: it writes nothing more, and its lease stays."""
         process = Mortal(store)
         task = asyncio.create_task(start(process))
-        await when.wait()
+        reached = asyncio.create_task(when.wait())
+        await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
+        reached.cancel()
+        assert not task.done(), "it was through before it came to die"
         process.is_dead = True
         task.cancel()
         with suppress(asyncio.CancelledError):
