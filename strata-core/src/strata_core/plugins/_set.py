@@ -25,11 +25,7 @@ _PUBLISHED: Final = {
     (PluginKind.STORE, "rediss"): "strata-redis",
     (PluginKind.BLOBS, "s3"): "strata-blobs-s3",
 }
-<<<<<<< HEAD
-_AVAILABLE: Final = frozenset({"strata-sqlite", "strata-redis"})
-=======
-_AVAILABLE: Final = frozenset({"strata-sqlite", "strata-postgres"})
->>>>>>> main
+_AVAILABLE: Final = frozenset({"strata-sqlite", "strata-postgres", "strata-redis"})
 _WANTED: Final = {
     PluginKind.STORE: "store for {!r} URLs",
     PluginKind.BLOBS: "blob store for {!r} URLs",
