@@ -86,6 +86,15 @@ class World:
         ]
 
 
+@pytest.fixture(scope="session")
+def postgres_client(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A connection that looks after the storages in PostgreSQL."""
+    from strata_conformance.servers import PostgresClient
+
+    with PostgresClient(request.getfixturevalue("postgres_server").url) as client:
+        yield client
+
+
 @pytest.fixture(params=STORES)
 def fresh_storage(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], AbstractContextManager[Storage]]:
     """What makes fresh storages, in each store that is tested."""
