@@ -74,7 +74,7 @@ class TestClusterOfOneNode(Partly):
         return small_cluster.footprint
 
 
-class TestValkeyThatLetsThreadsExpire(Partly):
+class TestValkeyThatLetsThreadsExpire(RuleBookTests, RetentionTests):
     """Threads that will expire in an hour are like all others until then."""
 
     @pytest.fixture(autouse=True)
@@ -86,6 +86,10 @@ class TestValkeyThatLetsThreadsExpire(Partly):
     def open_backend(self, valkey: Place) -> OpenBackend:
         options = RedisOptions(finished_thread_ttl=timedelta(hours=1))
         return lambda: RedisBackend(valkey.url, options=options)
+
+    @pytest.fixture
+    def open_store(self, open_backend: OpenBackend) -> OpenStore:
+        return lambda **options: RowStore(open_backend(), **options)
 
     @pytest.fixture
     def footprint(self, valkey: Place) -> Footprint:

@@ -17,6 +17,7 @@ import mutants_expiry
 import mutants_external
 import mutants_filters
 import mutants_inputs
+import mutants_lease_corners
 import mutants_leased_saves
 import mutants_leases
 import mutants_lifecycle
@@ -54,9 +55,10 @@ pytest_plugins = ["pytester"]
 
 FILES = (
     mutants_blobs, mutants_cancellation, mutants_conditional, mutants_corners, mutants_encoding,
-    mutants_expiry, mutants_external, mutants_filters, mutants_inputs, mutants_leased_saves, mutants_leases,
-    mutants_lifecycle, mutants_listing, mutants_log, mutants_records, mutants_repeats, mutants_retention,
-    mutants_row_leases, mutants_rows, mutants_saves, mutants_setup, mutants_stored,
+    mutants_expiry, mutants_external, mutants_filters, mutants_inputs, mutants_lease_corners,
+    mutants_leased_saves, mutants_leases, mutants_lifecycle, mutants_listing, mutants_log, mutants_records,
+    mutants_repeats, mutants_retention, mutants_row_leases, mutants_rows, mutants_saves, mutants_setup,
+    mutants_stored,
 )  # fmt: skip
 ELSEWHERE = ("lost", "retry", "damage", "size", "process")
 """Subjects whose promises are broken in `test_faults.py`."""

@@ -45,6 +45,7 @@ _CAPABILITIES: Final = frozenset(
         Capability.EXTERNAL_BLOBS,
         Capability.MULTI_PROCESS,
         Capability.SERVER_CLOCK,
+        Capability.EXPIRY,
         Capability.READ_ONLY,
     }
 )
@@ -81,9 +82,7 @@ class RedisBackend(RowBackend):
         self._where = self._target.shown
         ttl = chosen.finished_thread_ttl
         self._finished_ttl = 0 if ttl is None else ttl // timedelta(milliseconds=1)
-        self.capabilities = (
-            _CAPABILITIES if ttl is None else (_CAPABILITIES | {Capability.EXPIRY}) - {Capability.EXTERNAL_BLOBS}
-        )
+        self.capabilities = _CAPABILITIES if ttl is None else _CAPABILITIES - {Capability.EXTERNAL_BLOBS}
         self._server: Server | None = None
         self._keys: Keys | None = None
         self._read_only = False
