@@ -19,7 +19,7 @@ from strata_core.testing import FakeClock
 
 PAID: Final = EventSignal("paid")
 METADATA: Final = {"tenant": "acme"}
-BEGUN: Final = {"trace": []}
+BEGUN: Final[dict[str, list[str]]] = {"trace": []}
 IDENTITY: Final = GraphIdentity("payments", "2")
 DAY: Final = timedelta(days=1)
 
