@@ -11,7 +11,7 @@ from strata_core.options import Setup
 from strata_core.rows import Batching, Commit, Committed, Head, HeadQuery, Refused, Row, RowBackend
 from strata_postgres._address import Address
 from strata_postgres._commit import CALL, arguments, outcomes, text_array
-from strata_postgres._errors import never_set_up, translate
+from strata_postgres._errors import never_set_up
 from strata_postgres._heads import head_from
 from strata_postgres._list import CALL as LIST
 from strata_postgres._list import page_statement
@@ -87,18 +87,11 @@ class PostgresBackend(RowBackend):
 
     async def _prepare(self, pool: Pool, *, create: bool) -> int:
         """Look at the schema, and set it up if asked to, on a connection of its own; return the version."""
-        import psycopg
-
-        connection = await pool.connect()
-        try:
+        async with pool.apart() as connection:
             version, _ = await look(connection, self._address)
             if create and version < VERSION:
                 await set_up(connection, self._address)
                 return VERSION
-        except psycopg.Error as error:
-            raise translate(error, self._address) from self._address.cause(error)
-        finally:
-            await connection.close()
         return version
 
     async def close(self) -> None:
