@@ -65,6 +65,7 @@ class PostgresBackend(RowBackend):
         self._address = Address.of(url, PostgresOptions() if options is None else options)
         self._schema = quoted(self._address.options.schema)
         self._pool: Pool | None = None
+        self._closing: Pool | None = None
         self._read_only = False
         self._version = 0  # of the schema, as far as it was looked at
         self._call, self._head, self._latest, self._range, self._blobs, self._list, self._version_of = (
@@ -95,9 +96,10 @@ class PostgresBackend(RowBackend):
         return version
 
     async def close(self) -> None:
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.close()
+        if self._pool is not None:
+            self._closing, self._pool = self._pool, None
+        if self._closing is not None:  # also when an earlier close was cancelled
+            await self._closing.close()
 
     async def setup(self) -> None:
         self._version = await self._prepare(self._opened(writing=True), create=True)
