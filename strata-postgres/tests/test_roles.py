@@ -96,6 +96,16 @@ def test_a_role_that_may_not_create_cannot_set_up_and_is_told_the_way_out(
     assert before == contents(f"{postgres_database.url}?schema={schema}")
 
 
+def test_a_role_that_may_create_a_schema_needs_no_more_to_set_up_and_run(postgres_database: Database) -> None:
+    async def use(backend: PostgresBackend) -> None:
+        await backend.commit([save("t", lease=Take("me", 10**9), blobs=((DIGEST, b"x"),))])
+        assert 1 == len(await backend.list_heads(HeadQuery(leased=True)))
+
+    url = postgres_database.writer()
+    postgres_database.execute(f'GRANT CREATE ON DATABASE "{postgres_database.name}" TO "{postgres_database.roles[-1]}"')
+    with_backend(f"{url}?schema=strata", use)
+
+
 def test_a_role_without_any_right_to_the_schema_is_told_what_it_needs(database: Database) -> None:
     database.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC; CREATE SCHEMA apart")
     reader = database.reader()

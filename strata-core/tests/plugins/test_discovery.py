@@ -116,8 +116,8 @@ class TestUnknownNames:
             ("store", "sqlite", "install strata-sqlite"),
             ("store", "postgres", "install strata-postgres"),
             ("store", "postgresql", "install strata-postgres"),
-            ("store", "redis", "strata-redis is planned, not available yet"),
-            ("store", "rediss", "strata-redis is planned, not available yet"),
+            ("store", "redis", "install strata-redis"),
+            ("store", "rediss", "install strata-redis"),
             ("blobs", "s3", "strata-blobs-s3 is planned, not available yet"),
         ],
     )
