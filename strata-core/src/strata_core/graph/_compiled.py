@@ -224,6 +224,7 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             UnsupportedError: The store cannot list threads.
+            SchemaVersionError: The store was never set up, or is of another version; nothing was done.
             StoreUnavailableError: The store is down, and nothing was done.
             asyncio.CancelledError: The calling task was cancelled.  So were the runs of the threads that were being
                 woken, whose `cancelled` checkpoints are written; the others wait on.
@@ -287,6 +288,7 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             UnsupportedError: The store cannot list threads.
+            SchemaVersionError: The store was never set up, or is of another version; nothing was done.
             StoreUnavailableError: The store is down, and nothing was done.
             asyncio.CancelledError: The calling task was cancelled.  Every thread that was being finished has its
                 `cancelled` checkpoint.
