@@ -26,6 +26,19 @@ if SERVERS & set(STORES):
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what never touches a store where only other stores than memory are asked for: `core` runs that."""
+    if "memory" in STORES:
+        return
+    here = Path(__file__).parent
+    others = [
+        item for item in items if here in item.path.parents and "fresh_storage" not in getattr(item, "fixturenames", ())
+    ]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
+
+
 class Mortal:
     """A store as one process has it: once the process is dead, nothing reaches the store any more."""
 

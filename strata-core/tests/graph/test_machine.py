@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from machine_support import TTL, State, Step, answer_to, build, shapes
-from storages import Storage
+from storages import SERVERS, STORES, Storage
 
 from strata_core import open_store
 from strata_core.graph import (
