@@ -130,7 +130,7 @@ def test_an_immediate_stop_under_twenty_writers_loses_and_doubles_nothing(server
                 kind = (journal.write, journal.write_conditionally, journal.write_under_lease, journal.purge)
                 work.append(kind[number // 2 % 4](store, f"{number}"))
             tasks = [asyncio.ensure_future(each) for each in work]
-            failures = []
+            failures: list[int] = []
             for _ in range(ROUNDS):
                 await reached(journal, journal.calls + 200)
                 await asyncio.to_thread(server.stop, immediate=True)

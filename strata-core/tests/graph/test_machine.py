@@ -35,7 +35,8 @@ from strata_core.records import Checkpoint, ThreadState
 from strata_core.testing import FakeClock
 
 SOAK = os.environ.get("STRATA_SOAK") == "1"
-EXAMPLES = 1000 if SOAK else 40
+EXAMPLES = 1000 if SOAK else 10 if set(STORES) <= SERVERS else 40
+"""Fewer on a server, where each step takes longer and harm is done between the same steps."""
 pytestmark = pytest.mark.soak
 
 PROCESS: ContextVar[Process] = ContextVar("PROCESS")
