@@ -27,16 +27,24 @@ if SERVERS & set(STORES):
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what never touches a store where only other stores than memory are asked for: `core` runs that."""
-    if "memory" in STORES:
-        return
+    """Leave out what another store cannot change: it runs once, on memory, in the environment of core.
+
+    That is a test that asks for no storage, and one that is marked `once`, with the reason.
+    """
     here = Path(__file__).parent
-    others = [
-        item for item in items if here in item.path.parents and "fresh_storage" not in getattr(item, "fixturenames", ())
-    ]
-    if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in set(others)]
+    left_out = [item for item in items if here in item.path.parents and not _is_due(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+def _is_due(item: pytest.Item) -> bool:
+    callspec: Any = getattr(item, "callspec", None)
+    store = "memory" if callspec is None else callspec.params.get("fresh_storage", "memory")
+    if store == "memory":
+        return "memory" in STORES
+    return item.get_closest_marker("once") is None
 
 
 class Mortal:

@@ -26,6 +26,8 @@ from strata_core.graph import (
     StateGraph,
 )
 
+pytestmark = pytest.mark.once("tokens, deadlines, cancelled tasks; a slow store is a wrapper around any")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

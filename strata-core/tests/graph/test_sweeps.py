@@ -280,6 +280,32 @@ def test_cancelling_it_leaves_every_thread_whole(world: Any) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_node_that_cancels_its_own_task_stops_nobody_else_and_is_told(world: Any, concurrency: int) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+
+            async def work(state: Any, ctx: Any) -> Any:
+                if ctx.thread_id in {"t1", "t4"}:
+                    task = asyncio.current_task()
+                    assert task is not None
+                    task.cancel()
+                    await asyncio.sleep(0)
+                return {"n": state["n"] + 1}
+
+            for n in range(6):
+                await store.save(dead(f"t{n}", n))
+            report = await counting(world, work).recover_all(store, concurrency=concurrency)
+
+            assert finished("t0", "t2", "t3", "t5") == report.results
+            assert {"t1", "t4"} == set(report.errors)
+            assert {RuntimeError} == set(map(type, report.errors.values()))
+            assert report.is_complete
+            assert ("cancelled", "A", "A") == (await world.rows(store, "t4"))[-1]
+
+    asyncio.run(main())
+
+
 def test_sweeps_of_several_processes_share_the_threads(world: Any) -> None:
     async def main() -> None:
         async with world.pair() as (one, other):
