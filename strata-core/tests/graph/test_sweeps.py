@@ -221,12 +221,18 @@ class Listing:
 
 
 class TestListingFails:
-    def test_at_once_and_nothing_is_done(self, world: Any) -> None:
+    @pytest.mark.parametrize("call", ["recover_all", "wake_due"])
+    @pytest.mark.parametrize(
+        "error",
+        [StoreUnavailableError("down"), SchemaVersionError("was never set up", found="none", supported="2")],
+        ids=["down", "never-set-up"],
+    )
+    def test_at_once_and_nothing_is_done(self, world: Any, error: Exception, call: str) -> None:
         async def main() -> None:
             async with world.open() as store:
                 await store.save(dead("t"))
-                with pytest.raises(StoreUnavailableError):
-                    await counting(world).recover_all(Listing(store, 0, StoreUnavailableError("down")))
+                with pytest.raises(type(error)):
+                    await getattr(counting(world), call)(Listing(store, 0, error))
 
                 assert 1 == len(await world.log(store, "t"))
 

@@ -82,6 +82,7 @@ async def sweep(
     Raises:
         InvalidInputError: An argument breaks a rule.
         UnsupportedError: The store cannot list threads.
+        SchemaVersionError: The store was never set up, or is of another version; nothing was done.
         StoreUnavailableError: The store is down, and nothing was done.
         asyncio.CancelledError: The calling task was cancelled.  So was every `act`, and all have come to their end.
     """
@@ -187,12 +188,15 @@ class _Sweep(Generic[S]):
         try:
             page = await self._store.list_threads(query)
         except (CorruptCheckpointError, SchemaVersionError) as error:
+            thread_id = error.thread_id
+            if thread_id is None:  # not a thread's: the store was never set up, or is of another version
+                raise
             # It stands somewhere on this page.  When it stands first, the listing can go on behind it.
             if self._page_size > 1:
                 self._page_size //= 2
                 return
-            thread_id, self._cursor = error.thread_id, error.next_cursor
-            if thread_id is None or self._cursor is None:
+            self._cursor = error.next_cursor
+            if self._cursor is None:
                 raise
             self.errors[thread_id] = error
             self._page_size = _PAGE
