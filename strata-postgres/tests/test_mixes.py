@@ -152,7 +152,8 @@ def test_random_calls_under_random_faults_are_done_once_or_not_at_all(proxy: Fau
 
     asyncio.run(check())
 
-    assert told.purged <= len(told.finished)
+    # Of two purges whose answers were lost, both may count a thread: neither can tell whose erasure it was.
+    assert 0 < told.purged < 2 * len(told.finished)
     orphans = "SELECT count(*) FROM {} WHERE thread NOT IN (SELECT thread FROM strata_heads WHERE sequence >= 0)"
     assert [[(0,)], [(0,)]] == [query(url, orphans.format(table)) for table in ("strata_rows", "strata_blobs")]
     assert [(4,)] == query(url, "SELECT count(*) FROM threads")
@@ -179,8 +180,9 @@ def test_batches_of_the_same_threads_in_any_order_never_lock_each_other_out(url:
                     batch.append(Commit(thread_id, os.urandom(8), lease=Take("me", 1, closing=kind < 0.75)))
                 else:
                     batch.append(Commit(thread_id, os.urandom(8), token=1, lease=Drop(), erase=True))
-            calls = [backend.commit(batch), store.purge(LATER, limit=10), store.list_threads()]
-            outcomes, _, _ = await asyncio.gather(*calls)  # type: ignore[misc]
+            outcomes, _, _ = await asyncio.gather(
+                backend.commit(batch), store.purge(LATER, limit=10), store.list_threads()
+            )
             done += sum(isinstance(outcome, Committed) for outcome in outcomes)
         return done
 

@@ -71,22 +71,23 @@ class TestThroughPgBouncer(
         return lambda: contents(url)
 
 
-@pytest.mark.soak
-@pytest.mark.skipif(os.environ.get("STRATA_SOAK") != "1", reason="the whole suite once more, through PgBouncer: soak")
-class TestAllThroughPgBouncer(RowBackendTests):
-    """The whole suite."""
+if os.environ.get("STRATA_SOAK") == "1":
 
-    @pytest.fixture
-    def open_backend(self, through: str) -> OpenBackend:
-        return lambda: PostgresBackend(through)
+    @pytest.mark.soak
+    class TestAllThroughPgBouncer(RowBackendTests):
+        """The whole suite."""
 
-    @pytest.fixture
-    def reference(self, through: str) -> Reference:
-        return functools.partial(PostgresBackend, through)
+        @pytest.fixture
+        def open_backend(self, through: str) -> OpenBackend:
+            return lambda: PostgresBackend(through)
 
-    @pytest.fixture
-    def footprint(self, url: str) -> Footprint:
-        return lambda: contents(url)
+        @pytest.fixture
+        def reference(self, through: str) -> Reference:
+            return functools.partial(PostgresBackend, through)
+
+        @pytest.fixture
+        def footprint(self, url: str) -> Footprint:
+            return lambda: contents(url)
 
 
 @attrs.frozen
