@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from strata_conformance.servers import PostgresClient, PostgresServer
+from strata_conformance.servers import FaultProxy, PostgresClient, PostgresServer
 from strata_conformance.servers.fixtures import postgres_database, postgres_server
 from strata_core.options import Setup
 from strata_postgres import PostgresBackend
 
-__all__ = ["postgres_database", "postgres_server", "schema", "server_url", "shared_url", "url"]
+__all__ = ["postgres_database", "postgres_server", "proxy", "schema", "server_url", "shared_url", "url"]
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -39,6 +39,13 @@ def schema() -> str:
 def url(server_url: str, schema: str) -> str:
     """The URL of a store that was never set up."""
     return f"{server_url}?schema={schema}"
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[FaultProxy]:
+    """A proxy in front of the server: ``proxy.url(url)``."""
+    with FaultProxy.before(postgres_server) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="session")

@@ -155,9 +155,10 @@ def test_a_server_that_drops_keys_or_keeps_no_log_is_warned_of(
     """Once a process and store; one set as the README says is not."""
     (server,) = place.servers
     monkeypatch.setattr(_setup, "_said", set())
+    before = server.command("CONFIG", "GET", "appendonly")[1]
     said = []
     for settings in (
-        {"maxmemory-policy": "allkeys-lru", "maxmemory": "1gb"},
+        {"maxmemory-policy": "allkeys-lru", "maxmemory": "1gb", "appendonly": "no"},
         {"maxmemory-policy": "noeviction", "maxmemory": "0", "appendonly": "yes"},
     ):
         for name, value in settings.items():
@@ -168,7 +169,7 @@ def test_a_server_that_drops_keys_or_keeps_no_log_is_warned_of(
         said.append([record.getMessage() for record in caplog.records])
         caplog.clear()
         monkeypatch.setattr(_setup, "_said", set())
-    server.command("CONFIG", "SET", "appendonly", "no")
+    server.command("CONFIG", "SET", "appendonly", before)
 
     (dropping, losing), none = said
     assert "maxmemory-policy allkeys-lru" in dropping

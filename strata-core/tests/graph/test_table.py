@@ -21,8 +21,9 @@ from page_support import (
     exception_tables,
     sections,
 )
-from table_support import CALLS, CHANGES, DAY, SWEEPS, WAYS, Thread, build, hold, make, put, threads
+from table_support import CALLS, CHANGES, SWEEPS, hold, make, put
 from telling_support import compare, look, tell_row
+from threads_support import DAY, WAYS, Thread, build, threads
 
 from strata_core.graph import CheckpointPolicy
 
@@ -88,7 +89,7 @@ def test_a_call_does_what_the_page_says(world: Any, call: str, policy: Checkpoin
             cell = instead[name].get(call, AS_ABOVE)
             assert cell != cells[name], f"{cell} says the same as the table above"
             cells[f"{name} / {heading}"] = cells[name] if cell == AS_ABOVE else cell
-            met[f"{name} / {heading}"] = change(met[name])
+            met[f"{name} / {heading}"] = change(name, policy)
 
     async def main() -> list[str]:
         async with world.open() as store:

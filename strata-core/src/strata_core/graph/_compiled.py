@@ -39,6 +39,8 @@ class CompiledGraph(SyncCalls[S]):
     When a process dies, `recover` and `recover_all` finish what it was running under `EVERY_NODE`; use that for
     anything that must not be lost.  Under `BOUNDARIES` a straight run that dies is lost, and a resumed one stays
     `resumed`: `end` is the way out.
+
+    What each call returns and writes, wherever the thread stands, is told in ``CALLS.md``, beside the user guide.
     """
 
     __slots__ = ()
@@ -213,7 +215,8 @@ class CompiledGraph(SyncCalls[S]):
 
         Args:
             store: Where the threads are; it must be able to list them.
-            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.
+            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.  The threads that
+                were updated last come first: call again while the report is not complete, lest the oldest never wake.
             concurrency: How many at once, 1 to 1,000.
 
         Returns:
@@ -222,6 +225,7 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             UnsupportedError: The store cannot list threads.
+            SchemaVersionError: The store was never set up, or is of another version; nothing was done.
             StoreUnavailableError: The store is down, and nothing was done.
             asyncio.CancelledError: The calling task was cancelled.  So were the runs of the threads that were being
                 woken, whose `cancelled` checkpoints are written; the others wait on.
@@ -277,6 +281,7 @@ class CompiledGraph(SyncCalls[S]):
         Args:
             store: Where they are.
             limit: How many threads to take at most, 1 to 1,000; those that are refused or cannot be read do not count.
+                The threads that were updated last come first: call again while the report is not complete.
             concurrency: How many at once, 1 to 1,000.
 
         Returns:
@@ -285,6 +290,7 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             UnsupportedError: The store cannot list threads.
+            SchemaVersionError: The store was never set up, or is of another version; nothing was done.
             StoreUnavailableError: The store is down, and nothing was done.
             asyncio.CancelledError: The calling task was cancelled.  Every thread that was being finished has its
                 `cancelled` checkpoint.

@@ -278,7 +278,7 @@ class Run(Generic[S]):
             if self.node is not None and self.stop.check() is not CancelReason.LEASE_LOST:
                 await self._halt_cancelled(self.node, CancelReason.CANCELLED, None)
         except (SupersededError, RefusedError, ConflictError):
-            pass  # the thread is somebody else's
+            await self._release()  # the thread is somebody else's, but its lease may still be ours
         except Exception as error:  # noqa: BLE001  # the caller gets the CancelledError; this must not replace it
             _log.error("thread %r: its cancelled checkpoint was not saved: %s", self.thread_id, type(error).__name__)
             await self._release()

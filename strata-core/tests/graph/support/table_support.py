@@ -1,221 +1,70 @@
-"""The threads that CALLS.md speaks of, brought to where they stand by calls of the engine, and the calls."""
+"""The calls that CALLS.md speaks of, and what its exceptions change before they are made."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from datetime import timedelta
-from functools import cache, partial
 from typing import Any, Final
 
 import attrs
+from threads_support import BEGUN, EVENT, METADATA, PAID, PERSON, TIMER, Call, Thread, end, pay, threads, wake
 
-from strata_core.graph import CheckpointPolicy, EventSignal, HumanSignal, LevelSignals, StateGraph
-from strata_core.memory import MemoryBackend
-from strata_core.records import Checkpoint, CheckpointStatus, GraphIdentity, Wait, WaitKind
-from strata_core.store import RowStore
-from strata_core.testing import FakeClock
-
-PAID: Final = EventSignal("paid")
-METADATA: Final = {"tenant": "acme"}
-BEGUN: Final = {"trace": []}
-IDENTITY: Final = GraphIdentity("payments", "2")
-DAY: Final = timedelta(days=1)
-
-Call = Callable[[Any, Any, str], Awaitable[Any]]
+from strata_core.graph import CheckpointPolicy, HumanSignal, LevelSignals
+from strata_core.records import CheckpointStatus, GraphIdentity
 
 
-class DiedError(BaseException):
-    """The process is gone: no code of it runs any more."""
+def _held(name: str, policy: CheckpointPolicy) -> Thread:
+    return attrs.evolve(threads(policy)[name], is_held=True)
 
 
-def commit(node: str, state: Any) -> Any:
-    """Leave the node's name in the state."""
-    return {"trace": [*state["trace"], node]}
+def _foreign(name: str, policy: CheckpointPolicy) -> Thread:
+    return threads(policy)[name].with_latest(graph=GraphIdentity("orders", "2"))
 
 
-def decline(state: Any) -> Any:
-    raise ValueError("declined")
+def _anonymous(name: str, policy: CheckpointPolicy) -> Thread:
+    return threads(policy)[name].with_latest(graph=None)
 
 
-def die(state: Any) -> Any:
-    raise DiedError
-
-
-@attrs.frozen
-class Way:
-    """How a thread comes to where it stands.
-
-    Attributes:
-        wait: What it waits for behind `Prepare`.
-        days: How long a timer takes, or until another wait times out.
-        route: Where it goes on then.
-        calls: What is called after the run.
-        prepare: What `Prepare` does instead of committing.
-        execute: What `Execute` does instead.
-        policy: Under which policy; None for that of the graph that will meet it.
-        completes: Whether `BOUNDARIES` writes `completed`.
-        is_held: Whether another process holds it in the end.
-    """
-
-    wait: WaitKind = WaitKind.PERSON
-    days: int | None = None
-    route: str | None = None
-    calls: tuple[Call, ...] = ()
-    prepare: Callable[[Any], Any] | None = None
-    execute: Callable[[Any], Any] | None = None
-    policy: CheckpointPolicy | None = None
-    completes: bool = False
-    is_held: bool = False
-
-
-def approve(graph: Any, store: Any, thread_id: str) -> Awaitable[Any]:
-    return graph.resume(thread_id, HumanSignal.approve("ann"), store)  # type: ignore[no-any-return]
-
-
-def approve_too_late(graph: Any, store: Any, thread_id: str) -> Awaitable[Any]:
-    return graph.resume(thread_id, HumanSignal.approve("ann"), store, deadline=timedelta(0))  # type: ignore[no-any-return]
-
-
-def pay(graph: Any, store: Any, thread_id: str) -> Awaitable[Any]:
-    return graph.signal(thread_id, PAID, store)  # type: ignore[no-any-return]
-
-
-def wake(graph: Any, store: Any, thread_id: str) -> Awaitable[Any]:
-    return graph.resume(thread_id, LevelSignals.due(), store)  # type: ignore[no-any-return]
-
-
-def end(graph: Any, store: Any, thread_id: str) -> Awaitable[Any]:
-    return graph.end(thread_id, store, by="ops")  # type: ignore[no-any-return]
-
-
-_PERSON, _EVENT, _TIMER = "waits for a person", "waits for an event", "waits for a time"
-_DEAD = Way(prepare=die, policy=CheckpointPolicy.EVERY_NODE)
-_DEAD_LATER = Way(calls=(approve,), execute=die, policy=CheckpointPolicy.EVERY_NODE)
-WAYS: Final[Mapping[str, Way | None]] = {
-    "no thread": None,
-    _PERSON: Way(),
-    f"{_PERSON}, not yet due": Way(days=2, route="Late"),
-    f"{_PERSON}, due": Way(days=1, route="Late"),
-    f"{_PERSON}, due, no route": Way(days=1),
-    _EVENT: Way(WaitKind.EVENT),
-    f"{_EVENT}, not yet due": Way(WaitKind.EVENT, days=2, route="Late"),
-    f"{_EVENT}, due": Way(WaitKind.EVENT, days=1, route="Late"),
-    f"{_EVENT}, due, no route": Way(WaitKind.EVENT, days=1),
-    f"{_TIMER}, not yet due": Way(WaitKind.TIMER, days=2),
-    f"{_TIMER}, due": Way(WaitKind.TIMER, days=1),
-    "failed": Way(calls=(approve,), execute=decline),
-    "cancelled": Way(calls=(approve_too_late,)),
-    "resumed by an answer": Way(calls=(approve,), policy=CheckpointPolicy.BOUNDARIES),
-    "resumed by a timer": Way(WaitKind.TIMER, days=1, calls=(wake,), policy=CheckpointPolicy.BOUNDARIES),
-    "running, no live lease": _DEAD,
-    "running, live lease": attrs.evolve(_DEAD, is_held=True),
-    "running, answered, no live lease": _DEAD_LATER,
-    "running, answered, live lease": attrs.evolve(_DEAD_LATER, is_held=True),
-    "completed": Way(WaitKind.EVENT, calls=(pay,), completes=True),
-    "completed, answered": Way(calls=(approve,), completes=True),
-    "ended": Way(calls=(end,)),
-}
-"""How the thread of each row comes to stand there."""
-
-
-@attrs.frozen
-class Thread:
-    """A thread: its checkpoints, oldest first, and whether another process holds it."""
-
-    log: tuple[Checkpoint, ...]
-    is_held: bool = False
-
-    def with_latest(self, **changes: Any) -> Thread:
-        """Return it with another latest checkpoint."""
-        return attrs.evolve(self, log=(*self.log[:-1], attrs.evolve(self.log[-1], **changes)))
-
-
-def _gone(thread: Thread) -> Thread:
+def _gone(name: str, policy: CheckpointPolicy) -> Thread:
+    thread = threads(policy)[name]
     wait = thread.log[-1].wait
     if wait is not None and wait.on_timeout is not None:
         return thread.with_latest(wait=attrs.evolve(wait, on_timeout="Gone"))
     return thread.with_latest(next_node="Gone")
 
 
-def _packed(thread: Thread) -> Thread:
-    wait = thread.log[-1].wait or Wait(WaitKind.EVENT)
+def _packed(name: str, policy: CheckpointPolicy) -> Thread:
+    thread = threads(policy)[name]
+    wait = thread.log[-1].wait
+    assert wait is not None
     return thread.with_latest(wait=attrs.evolve(wait, event_type="packed"))
 
 
-_FOREIGN = GraphIdentity("orders", "2")
-CHANGES: Final[Mapping[str, tuple[Callable[[Thread], Thread], tuple[str, ...]]]] = {
+def _elsewhere(name: str, policy: CheckpointPolicy) -> Thread:
+    (other,) = set(CheckpointPolicy) - {policy}
+    return threads(other)[name]
+
+
+CHANGES: Final[Mapping[str, tuple[Callable[[str, CheckpointPolicy], Thread], tuple[str, ...]]]] = {
     "Somebody holds a live lease on a thread that is not running": (
-        lambda thread: attrs.evolve(thread, is_held=True),
-        (_PERSON, f"{_PERSON}, due", f"{_PERSON}, due, no route", _EVENT, f"{_TIMER}, due", "failed",
+        _held,
+        (PERSON, f"{PERSON}, due", f"{PERSON}, due, no route", EVENT, f"{TIMER}, due", "failed",
          "resumed by an answer", "completed"),
     ),
     "It is the thread of another graph": (
-        lambda thread: thread.with_latest(graph=_FOREIGN),
-        (_PERSON, f"{_TIMER}, due", "running, no live lease", "completed"),
+        _foreign,
+        (PERSON, f"{TIMER}, due", "running, no live lease", "completed"),
     ),
-    "Its rows carry no graph ID": (
-        lambda thread: thread.with_latest(graph=None),
-        (f"{_TIMER}, due", "running, no live lease"),
-    ),
+    "Its rows carry no graph ID": (_anonymous, (f"{TIMER}, due", "running, no live lease")),
     "The node where it goes on is gone": (
         _gone,
-        (f"{_PERSON}, due", _PERSON, _EVENT, f"{_TIMER}, due", "failed", "running, no live lease"),
+        (f"{PERSON}, due", PERSON, EVENT, f"{TIMER}, due", "failed", "running, no live lease"),
     ),
-    "It waits for an event of another type": (_packed, (f"{_EVENT}, due",)),
+    "It waits for an event of another type": (_packed, (f"{EVENT}, due",)),
+    "It failed under the other policy": (_elsewhere, ("failed",)),
 }  # fmt: skip
 """How the exceptions change threads, and on which they are tried."""
-
-
-def _proceed(state: Any) -> str:
-    return "Execute"
-
-
-def build(policy: CheckpointPolicy, clock: Any, way: Way | None = None) -> Any:
-    """Compile the graph that meets the threads; with a way the one, an earlier version, that brings a thread there."""
-    identity = IDENTITY if way is None else attrs.evolve(IDENTITY, version="1")
-    way = way or Way()
-    graph: Any = StateGraph(dict)
-    graph.add_node("Prepare", way.prepare or partial(commit, "Prepare"))
-    graph.add_node("Execute", way.execute or partial(commit, "Execute"))
-    graph.add_node("Reject", partial(commit, "Reject")).add_node("Late", partial(commit, "Late"))
-    graph.add_conditional_edge("Prepare", _proceed, ["Execute", "Reject", "Late"])
-    days = None if way.days is None else timedelta(way.days)
-    if way.wait is WaitKind.PERSON:
-        graph.add_interrupt_boundary("Prepare", on_reject="Reject", timeout=days, on_timeout=way.route)
-    elif way.wait is WaitKind.EVENT:
-        graph.add_wait_for_event("Prepare", "paid", timeout=days, on_timeout=way.route)
-    else:
-        graph.add_timer("Prepare", days)
-    return graph.compile(
-        identity=identity, checkpointing=policy, clock=clock, completion_record=way.completes, owner="worker-2"
-    )
-
-
-@cache
-def threads(policy: CheckpointPolicy) -> dict[str, Thread]:
-    """Return the threads that a graph of this policy meets, by what the page calls them."""
-    return asyncio.run(_reach(policy))
-
-
-async def _reach(policy: CheckpointPolicy) -> dict[str, Thread]:
-    found = {}
-    for name, way in WAYS.items():
-        log: tuple[Checkpoint, ...] = ()
-        if way is not None:
-            clock = FakeClock()
-            graph = build(way.policy or policy, clock, way)
-            async with RowStore(MemoryBackend(clock)) as store:
-                with suppress(DiedError):
-                    await graph.run(name, BEGUN, store, metadata=METADATA)
-                    if way.calls == (wake,):
-                        clock.advance(DAY)
-                    for call in way.calls:
-                        await call(graph, store, name)
-                log = tuple(entry.checkpoint for entry in (await store.get_log(name)).entries)
-        found[name] = Thread(log, way is not None and way.is_held)
-    return found
 
 
 async def put(store: Any, thread_id: str, thread: Thread) -> None:

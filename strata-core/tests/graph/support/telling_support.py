@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import attrs
-from table_support import IDENTITY, METADATA
+from threads_support import IDENTITY, METADATA
 
 from strata_core.graph import Cancelled, Completed, Failed, Interrupted
 from strata_core.graph._keys import PREFIX, RECOVERED_BY, VISIT, pack_visit
@@ -33,20 +34,22 @@ class Look:
     lease: Lease | None
 
 
-async def look(store: Any, names: Iterable[str]) -> dict[str, Look]:
+async def look(store: Any, names: Collection[str]) -> dict[str, Look]:
     """Look at all threads."""
     page = await store.list_threads(ThreadQuery(limit=1000))
     assert page.next_cursor is None
     summaries = {summary.thread_id: summary for summary in page.threads}
     assert summaries.keys() <= set(names)
-    found = {}
-    for name in names:
-        log = await store.get_log(name)
-        assert log.next_start is None
-        summary = summaries.get(name)
-        lease = await store.live_lease(name) if summary is None else summary.lease
-        found[name] = Look(log.entries, summary, lease)
-    return found
+    return dict(
+        zip(names, await asyncio.gather(*(_look(store, name, summaries.get(name)) for name in names)), strict=True)
+    )
+
+
+async def _look(store: Any, name: str, summary: ThreadSummary | None) -> Look:
+    log = await store.get_log(name)
+    assert log.next_start is None
+    lease = await store.live_lease(name) if summary is None else summary.lease
+    return Look(log.entries, summary, lease)
 
 
 def tell_wait(created_at: datetime, wait: Wait) -> str:
@@ -80,7 +83,8 @@ def _engine_metadata(row: Checkpoint) -> list[tuple[str, str]]:
 
 def tell(result: Any, rows: Sequence[Checkpoint]) -> str:
     """Tell what a call came to and the rows that it appended, as the page does; a result of None is none."""
-    told, node = f"`{type(result).__name__}`", None
+    told = f"`{type(result).__name__}`"
+    node: str | None = None
     match result:
         case None:
             told = "—"

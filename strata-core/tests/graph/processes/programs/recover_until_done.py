@@ -18,8 +18,9 @@ async def main(url: str) -> None:
             assert time.monotonic() < end
             report = await graph.recover_all(store)
             for result in report.results.values():
-                reason = getattr(result, "reason", None) or getattr(result, "code", "")
-                say("result", result.thread_id, " ".join([type(result).__name__, reason]).strip().replace(" ", "-"))
+                reason = getattr(result, "reason", None) or getattr(result, "code", None)
+                kind = type(result).__name__
+                say("result", result.thread_id, kind if reason is None else f"{kind}-{reason}")
             for thread_id, error in report.errors.items():
                 say("error", thread_id, type(error).__name__)
             await asyncio.sleep(0.02)
