@@ -204,9 +204,9 @@ class CompiledGraph(SyncCalls[S]):
         """Go on with the threads whose timer or timeout is due, several at once.  Nothing wakes by itself: call this on
         a schedule, from as many processes as you like.
 
-        A timer goes on at its next node; an event or a person that did not come in time, at the timeout route, without
-        a decision, or the thread is ended: `Cancelled` with `TIMED_OUT`.  No thread is woken twice, or before its time
-        by the graph's clock.
+        A timer goes on at its next node; an event or a person that did not come in time, at the timeout route, and
+        nothing is decided by that, or the thread is ended: `Cancelled` with `TIMED_OUT`.  No thread is woken twice, or
+        before its time by the graph's clock.
 
         Only threads that carry the graph's own ID are its threads here, and for a graph without an identity only those
         that carry none.  What happens to one thread, whose node fails or which cannot be read, never stops the others.

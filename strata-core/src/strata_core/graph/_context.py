@@ -23,7 +23,8 @@ class NodeContext(Generic[S]):
         thread_id: The thread.
         node: The name of the node.
         attempt: Which attempt this is, from 1.
-        decision: The human decision in effect; None before the first one.
+        decision: The human decision in effect: the latest one, whichever boundary it answered; None before the first.
+            Neither an event nor a timeout changes it.
         metadata: The run's own metadata, without the engine's keys.
         cancellation: Cancelled when the run must stop, whatever the reason.  An async node is interrupted by itself; a
             ``def`` node and a blocking one can look at it.

@@ -275,7 +275,9 @@ class Run(Generic[S]):
             if settled is Writing.STEP and self._next is not None:
                 self.node, self.state = self._next
                 self.after_wait = False
-            if self.node is not None and self.stop.check() is not CancelReason.LEASE_LOST:
+            if self.stop.check() is CancelReason.LEASE_LOST:
+                await self._release()  # whoever wrote without the lease has not taken it
+            elif self.node is not None:
                 await self._halt_cancelled(self.node, CancelReason.CANCELLED, None)
         except (SupersededError, RefusedError, ConflictError):
             await self._release()  # the thread is somebody else's, but its lease may still be ours
