@@ -44,7 +44,7 @@ class BoundariesJournal(StoreJournal[S]):
         await self._save_free(Writing.FIRST, checkpoint, expected)
 
     async def halt(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> None:
-        checkpoint = self._checkpoint(status, at, extra)
+        checkpoint = self.record(status, at, extra)
         write_id = os.urandom(8)
         if self._revision is None and not self.fresh:
             write = partial(self._store.save, checkpoint, write_id=write_id)
@@ -58,4 +58,4 @@ class BoundariesJournal(StoreJournal[S]):
     def _written(self, what: Writing, write_id: bytes, answer: int) -> None:
         if what is Writing.FIRST:
             self._revision = Revision(answer, write_id)
-            self.anchor, self.step = self.carried or (write_id, 0)
+            self.trail.follow(*(self.carried or (write_id, 0)))

@@ -19,7 +19,12 @@ class ProblemCode(StrEnum):
     DUPLICATE_NODE = "STRATA_ERR_DUPLICATE_NODE"
     """Two nodes have one name."""
     INVALID_HANDLER = "STRATA_ERR_INVALID_HANDLER"
-    """A handler, a router or a timer's delay cannot be called with a state, or with a state and a context."""
+    """A handler, a router, a delay, a reducer, or what leads into a child graph or out of it, cannot be called with
+    what it is given."""
+    INVALID_CHILD = "STRATA_ERR_INVALID_CHILD"
+    """The child of a subgraph or a map, or a branch of a group, is no compiled graph that can be one there."""
+    INNER_HOOK = "STRATA_ERR_INNER_HOOK"
+    """The child of a subgraph has an `on_resume` or an `on_interrupted`, which only the outermost graph has."""
     INVALID_RETRY = "STRATA_ERR_INVALID_RETRY"
     """The `retry` of a node is no `RetryPolicy`."""
     DANGLING_EDGE = "STRATA_ERR_DANGLING_EDGE"
