@@ -128,8 +128,8 @@ class TestFailures:
         [
             (lambda graph: graph.add_conditional_edge("A", lambda _: "Nowhere", ["B"]), FailureCode.ROUTING_FAILED,
              "the router of node 'A' named 'Nowhere'; its targets are B, inside 'Work'"),
-            (lambda graph: graph.add_edge("A", "B").add_timer("A", lambda _: None), FailureCode.TIMER_FAILED,
-             "the delay of the timer at node 'A' must be a timedelta or an aware datetime, not NoneType, inside 'Work'"),
+            (lambda graph: graph.add_edge("A", "B").add_timer("A", lambda _: "soon"), FailureCode.TIMER_FAILED,
+             "the delay of the timer at node 'A' must be a timedelta or an aware datetime, not str, inside 'Work'"),
         ],
     )  # fmt: skip
     def test_routers_and_timers_inside_fail_the_node_around_them(

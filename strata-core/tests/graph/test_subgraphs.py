@@ -618,7 +618,7 @@ class TestHooksAndBoundaries:
 
         async def main() -> None:
             async with world.open() as store:
-                graph = outer(world, seen, child(world, seen), policy, on_resume=lambda state: asked.append(state))
+                graph = outer(world, seen, child(world, seen), policy, on_resume=asked.append)
                 await graph.run("t", Order(), store)
                 seen.harm[at] = lambda: 1 / 0
                 await graph.resume("t", KIM, store)

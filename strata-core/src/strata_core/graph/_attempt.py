@@ -19,7 +19,7 @@ from strata_core.graph._stop import StoppedError
 if TYPE_CHECKING:
     from strata_core.graph._level import Level
 
-__all__ = ["NodeFailedError", "NodeReturnError", "RoutingError", "ask", "choose_way", "consult", "visit", "visit_body"]
+"ask"
 
 S = TypeVar("S")
 
@@ -130,7 +130,7 @@ async def _attempt(level: Level[S], node: Node, number: int) -> S:
     level.attempt = number
     if node.blocking:
         ctx = context(level, node) if handler.wants_context else None
-        result = await level.stop.guard(_in_thread(handler, state, ctx), only_lost=True)
+        result = await level.stop.guard(call_in_thread(handler, state, ctx), only_lost=True)
     else:
         result = handler.call(state, context(level, node)) if handler.wants_context else handler.call(state)
         if handler.is_async:
@@ -154,7 +154,7 @@ async def as_state(level: Level[S], node: Node, result: Any) -> S:
     return cast("S", result)
 
 
-async def _in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None) -> Any:
+async def call_in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None) -> Any:
     """Run a blocking handler in a thread, with the caller's context variables."""
 
     def call() -> tuple[Any, BaseException | None]:
@@ -204,6 +204,20 @@ async def consult(level: Level[S], what: str, function: Callable[..., Any], *arg
             raise
         error = NodeCancelledError("something that it awaited was cancelled")
     raise LevelFailedError(FailureCode.NODE_FAILED, f"{what} failed", error) from error
+
+
+async def consult_state(level: Level[Any], what: str, wanted: type, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that belongs to a node that consists of others, and gives a state of that class; see `consult`.
+
+    Raises:
+        LevelFailedError: It has failed, or gave something else.
+        StoppedError: The run has to stop.
+    """
+    state = await consult(level, what, function, *args)
+    if not isinstance(state, wanted):
+        problem = NodeReturnError(f"{what} returned {type(state).__name__}, not {wanted.__name__}")
+        raise LevelFailedError(FailureCode.INVALID_STATE, f"{what} failed", problem)
+    return state
 
 
 async def choose_way(level: Level[S], node: Node, router: Router, state: S) -> Node:

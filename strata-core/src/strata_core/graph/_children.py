@@ -8,8 +8,16 @@ from typing import Any, TypeGuard
 
 from strata_core.graph._plan import Plan
 from strata_core.graph._problems import GraphProblem, ProblemCode
+from strata_core.graph._refusals import named
 
-__all__ = ["find_child_problems", "find_function_problems", "is_compiled", "plan_of"]
+__all__ = [
+    "find_child_problems",
+    "find_concurrency_problems",
+    "find_function_problems",
+    "find_parallel_waits",
+    "is_compiled",
+    "plan_of",
+]
 
 
 def is_compiled(value: object) -> TypeGuard[Any]:
@@ -48,3 +56,20 @@ def find_function_problems(node: Any, name: str, function: object, *given: str) 
     except TypeError as error:
         text = f"{what} is called with ({', '.join(given)}), which it does not take: {error}"
         yield GraphProblem(ProblemCode.INVALID_HANDLER, node, text)
+
+
+def find_concurrency_problems(node: Any, limit: object) -> Iterable[GraphProblem]:
+    """Yield that a limit of a node is none."""
+    if limit is not None and (type(limit) is not int or limit < 1):
+        text = f"max_concurrency of node {node!r} must be an int of 1 or more, or None, not {limit!r}"
+        yield GraphProblem(ProblemCode.INVALID_CONCURRENCY, node, text)
+
+
+def find_parallel_waits(node: Any, what: str, plan: Plan[Any]) -> Iterable[GraphProblem]:
+    """Yield every wait in a graph that runs beside others; `what` names that."""
+    for path in plan.waits():
+        text = (
+            f"{what} would wait after {named(path)}; what runs beside others cannot: "
+            f"wait before or after node {node!r} instead"
+        )
+        yield GraphProblem(ProblemCode.PARALLEL_WAIT, node, text)

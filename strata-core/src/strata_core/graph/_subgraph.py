@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from strata_core.codec import check_json
 from strata_core.errors import InvalidInputError
-from strata_core.graph._attempt import NodeReturnError, consult
+from strata_core.graph._attempt import consult_state
 from strata_core.graph._children import find_child_problems, find_function_problems, is_compiled, plan_of
 from strata_core.graph._copying import isolate
 from strata_core.graph._inner_journal import InnerJournal
@@ -76,8 +76,9 @@ class Subgraph:
         """Go inside, or on inside, and come out with the node's state."""
         inside = level.inside
         if inside is None:
-            state = await consult(level, "enter", self._enter, isolate(level.state))
-            self._check(level, "enter", state, self.child)
+            state = await consult_state(level, "enter", self.child.codec.cls, self._enter, isolate(level.state))
+            if level.journal.is_stored:
+                self._check_savable(state)
             inside = go_inside(level, node, self.child, isolate(state))
             inside.node, inside.after_wait = self.child.entry, level.after_wait
         if inside.node is not None:
@@ -85,26 +86,20 @@ class Subgraph:
             if isinstance(result, Interrupted):
                 raise PausedError(result)
             inside.last, inside.node, inside.state = inside.node.name, None, result.state
-        state = await consult(level, "leave", self._leave, isolate(level.state), isolate(inside.state))
-        self._check(level, "leave", state, level.plan)
-        return state
+        states = isolate(level.state), isolate(inside.state)
+        return await consult_state(level, "leave", level.state_class, self._leave, *states)
 
-    def _check(self, level: Level[Any], name: str, state: Any, plan: Plan[Any]) -> None:
-        """Refuse what is no state; and one that cannot be saved where no node is asked for it again.
+    def _check_savable(self, state: Any) -> None:
+        """Refuse a state that cannot be saved, rather now than at the first stop inside, after nodes have run.
 
         Raises:
             LevelFailedError: It is so.
         """
-        wanted = plan.codec.cls
-        if not isinstance(state, wanted):
-            problem = NodeReturnError(f"{name} returned {type(state).__name__}, not {wanted.__name__}")
-            raise LevelFailedError(FailureCode.INVALID_STATE, f"{name} failed", problem)
-        if plan is self.child and level.journal.is_stored:
-            try:
-                check_json(plan.codec.dump(state))
-            except InvalidInputError as error:
-                text = f"the state that {name} returned cannot be saved"
-                raise LevelFailedError(FailureCode.INVALID_STATE, text, error) from error
+        try:
+            check_json(self.child.codec.dump(state))
+        except InvalidInputError as error:
+            text = "the state that enter returned cannot be saved"
+            raise LevelFailedError(FailureCode.INVALID_STATE, text, error) from error
 
 
 def go_inside(outer: Level[Any], node: Node, plan: Plan[C], state: C) -> Level[C]:
