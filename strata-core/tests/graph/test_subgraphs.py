@@ -614,7 +614,7 @@ class TestHooksAndBoundaries:
     def test_on_resume_is_asked_again_until_a_node_inside_has_committed(
         self, world: Any, seen: Seen, policy: CheckpointPolicy, at: str
     ) -> None:
-        asked = []
+        asked: list[Order] = []
 
         async def main() -> None:
             async with world.open() as store:
