@@ -12,7 +12,7 @@ from floor import Floor
 from strata_core import open_store
 from strata_core.ports import StorePorts
 
-__all__ = ["Database", "Postgres", "Sqlite"]
+__all__ = ["Database", "Postgres", "Redis", "Sqlite"]
 
 
 class Database(Protocol):
@@ -81,3 +81,39 @@ class Postgres:
         from floor_postgres import open_floor
 
         return await open_floor(stack, self._fresh())
+
+
+class Redis:
+    """A server without modules; a prefix for each peer.
+
+    Args:
+        url: Where it is.
+    """
+
+    name = "Redis"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def strata(self, stack: AsyncExitStack, folder: Path, **options: Any) -> StorePorts:
+        return await stack.enter_async_context(open_store(f"{self._url}?prefix={_prefix(folder)}", **options))
+
+    async def saver(self, stack: AsyncExitStack, folder: Path) -> Any:
+        from langgraph_checkpoint_plainredis import AsyncRedisSaver
+        from redis.asyncio import BlockingConnectionPool
+        from redis.asyncio import Redis as Client
+
+        # Its own pool raises when fifty runs want a connection at once.
+        pool = BlockingConnectionPool.from_url(self._url, max_connections=50, timeout=None)
+        saver = AsyncRedisSaver(Client(connection_pool=pool), prefix=_prefix(folder))
+        stack.push_async_callback(saver.aclose)
+        return saver
+
+    async def floor(self, stack: AsyncExitStack, folder: Path) -> Floor:
+        from floor_redis import open_floor
+
+        return await open_floor(stack, self._url, _prefix(folder))
+
+
+def _prefix(folder: Path) -> str:
+    return f"{folder.parent.name}-{folder.name}"

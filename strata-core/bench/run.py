@@ -8,7 +8,7 @@ import platform
 import sqlite3
 import sys
 
-SUBJECTS = ["engine", "sqlite_runs", "sqlite_size", "sqlite_queries", "postgres_runs"]
+SUBJECTS = ["engine", "sqlite_runs", "sqlite_size", "sqlite_queries", "postgres_runs", "redis_runs"]
 
 
 def main(names: list[str]) -> None:

@@ -124,19 +124,18 @@ def finish(process: "subprocess.Popen[str]", seconds: float = 60) -> str:
 def contents(url: str) -> dict[str, object]:
     """What a schema holds: every relation and function by name, a table with all its rows."""
     schema = Address.of(url, PostgresOptions()).options.schema
-    found: dict[str, object] = {
-        name: kind
-        for name, kind in query(
+    found: dict[str, object] = dict(
+        query(
             url,
             "SELECT relname, relkind::text FROM pg_class WHERE relnamespace = to_regnamespace(%s) UNION ALL "
             "SELECT proname, 'function' FROM pg_proc WHERE pronamespace = to_regnamespace(%s)",
             schema,
             schema,
         )
-    }
+    )
     for name, kind in found.items():
         if kind == "r":
-            found[name] = query(url, f"SELECT t::text FROM {name} AS t ORDER BY 1")  # noqa: S608
+            found[name] = query(url, f"SELECT t::text FROM {name} AS t ORDER BY 1")
     return found | {"schema": query(url, "SELECT 1 FROM pg_namespace WHERE nspname = %s", schema)}
 
 

@@ -190,7 +190,9 @@ def test_a_batch_of_four_megabytes_is_stored_as_it_is(url: str) -> None:
     with_backend(url, check)
 
 
-@pytest.mark.parametrize("text", ['"', "\\", "{", "}", ",", "NULL", "null", "'", "$strata$", "%s", "\n", "\\x41", " ", "é\u0301"])
+@pytest.mark.parametrize(
+    "text", ['"', "\\", "{", "}", ",", "NULL", "null", "'", "$strata$", "%s", "\n", "\\x41", " ", "é\u0301"]
+)
 def test_any_text_is_taken_literally(url: str, text: str) -> None:
     async def check(backend: PostgresBackend) -> None:
         more = {"metadata": {text: text}, "graph_id": text, "graph_version": text}

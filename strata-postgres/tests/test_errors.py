@@ -120,7 +120,7 @@ def test_nothing_that_a_failed_open_raises_or_logs_holds_the_password(
     server_url: str, read_only: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = server_url.partition("@")[2].partition("/")[0]
-    host, _, port = place.partition(":")
+    host, _, _port = place.partition(":")
     for url in (
         f"postgresql://nobody_here:{SECRET}@{place}/postgres",
         f"postgresql://postgres:{SECRET}@{place}/no_such_database",
@@ -177,10 +177,14 @@ def test_a_connection_that_the_server_ended_meanwhile_is_replaced_without_an_err
     """As after a restart: nothing was sent on it, so nothing is repeated."""
 
     async def check(backend: PostgresBackend) -> None:
-        (first,) = await backend.commit([save("t")])
+        (_first,) = await backend.commit([save("t")])
         for sequence in range(1, 4):
-            query(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                  "AND pid <> pg_backend_pid() AND query LIKE %s", f"%{backend._schema}%")
+            query(
+                url,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                "AND pid <> pg_backend_pid() AND query LIKE %s",
+                f"%{backend._schema}%",
+            )
             await asyncio.sleep(0.05)  # until the farewell has come
             (outcome,) = await backend.commit([save("t")])
             assert isinstance(outcome, Committed)
@@ -249,7 +253,9 @@ def test_a_server_that_is_away_is_said_with_the_reason_and_serves_again_when_it_
         await backend.commit([save("t")])
         proxy.refuse()
         proxy.reset_all()
-        with pytest.raises(StoreUnavailableError, match="no connection was free or could be made in time.*refused") as caught:
+        with pytest.raises(
+            StoreUnavailableError, match=r"no connection was free or could be made in time.*refused"
+        ) as caught:
             await backend.commit([save("t")])
         assert not caught.value.maybe_written
         proxy.accept()
@@ -313,7 +319,12 @@ def test_a_backend_can_be_closed_at_any_time_and_refuses_calls_then(url: str) ->
         await backend.close()
         await backend.close()
         assert [None] * 30 == await asyncio.gather(*reads)
-        for call in (backend.read_head("t"), backend.commit([save("t")]), backend.list_heads(HeadQuery()), backend.ping()):
+        for call in (
+            backend.read_head("t"),
+            backend.commit([save("t")]),
+            backend.list_heads(HeadQuery()),
+            backend.ping(),
+        ):
             with pytest.raises(StoreClosedError):
                 await call
         await backend.open(read_only=False, setup=Setup.AUTO)

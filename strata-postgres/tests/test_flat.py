@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from bulk import GAP, THREADS, fill
+from postgres_bulk import GAP, THREADS, fill
 from postgres_support import EXAMPLE_TIME, query, with_backend
 
 from strata_conformance.servers import PostgresServer
@@ -32,9 +32,7 @@ QUERIES = {
     "deep page, oldest": HeadQuery(past=(MIDDLE, "t1"), oldest_first=True, limit=50),
     "deep page of a tenant": HeadQuery(past=(MIDDLE, "t1"), metadata={"tenant": "acme"}, limit=50),
     "common pair": HeadQuery(metadata={"tenant": "acme"}, limit=50),
-    "common pair, one state": HeadQuery(
-        metadata={"tenant": "acme"}, states=frozenset({"interrupted"}), limit=50
-    ),
+    "common pair, one state": HeadQuery(metadata={"tenant": "acme"}, states=frozenset({"interrupted"}), limit=50),
     "rare pair": HeadQuery(metadata={"order": "7"}, limit=50),
     "unknown pair": HeadQuery(metadata={"nobody": "has this"}, limit=50),
     "common graph": HeadQuery(graph_id="common", limit=50),

@@ -12,7 +12,10 @@ from strata_postgres import PostgresBackend, PostgresOptions
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("schema", value) for value in ("", "a b", 'a"b', "a-b", "1a", "pg_strata", "a" * 64, "ä", None, b"a", "a\n")),
+        *(
+            ("schema", value)
+            for value in ("", "a b", 'a"b', "a-b", "1a", "pg_strata", "a" * 64, "ä", None, b"a", "a\n")
+        ),
         *(("min_connections", value) for value in (-1, 1.0, True, "2", 1001)),
         *(("max_connections", value) for value in (0, 1001, None)),
         *(
@@ -55,12 +58,12 @@ def test_the_schema_may_stand_in_the_url_or_in_the_options() -> None:
 
 
 def test_two_schemas_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="schema: is 'a', and options.schema 'b'"):
+    with pytest.raises(InvalidInputError, match=r"schema: is 'a', and options\.schema 'b'"):
         schema_of("postgres://h/db?schema=a", schema="b")
 
 
 def test_the_driver_gets_the_url_without_the_schema() -> None:
     address = PostgresBackend("postgres://h/db?connect_timeout=3&schema=a&application_name=x%20y")._address
 
-    assert "postgres://h/db?connect_timeout=3&application_name=x%20y" == address.conninfo
-    assert "postgres://h/db" == PostgresBackend("postgres://h/db?schema=a")._address.conninfo
+    assert "postgresql://h/db?connect_timeout=3&application_name=x%20y" == address.conninfo
+    assert "postgresql://h/db" == PostgresBackend("postgres://h/db?schema=a")._address.conninfo

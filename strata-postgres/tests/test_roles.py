@@ -15,7 +15,9 @@ from strata_postgres import PostgresBackend
 
 
 async def fill(backend: PostgresBackend) -> None:
-    await backend.commit([save(f"t{number}", blobs=((DIGEST, b"content"),), metadata={"a": "b"}) for number in range(5)])
+    await backend.commit(
+        [save(f"t{number}", blobs=((DIGEST, b"content"),), metadata={"a": "b"}) for number in range(5)]
+    )
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def test_a_role_that_may_only_read_sees_the_views(database: Database) -> None:
 def test_a_write_of_a_role_that_may_only_read_is_refused_and_says_what_is_lacking(database: Database) -> None:
     async def check(backend: PostgresBackend) -> None:
         for commit in (save("t1"), save("new"), Commit("t1", b"erase000", erase=True)):
-            with pytest.raises(ReadOnlyError, match="lacks a privilege; grant it .*permission denied.*42501"):
+            with pytest.raises(ReadOnlyError, match=r"lacks a privilege; grant it .*permission denied.*42501"):
                 await backend.commit([commit])
         assert 5 == len(await backend.list_heads(HeadQuery()))
 
@@ -92,6 +94,16 @@ def test_a_role_that_may_not_create_cannot_set_up_and_is_told_the_way_out(
         with_backend(url, never)
 
     assert before == contents(f"{postgres_database.url}?schema={schema}")
+
+
+def test_a_role_that_may_create_a_schema_needs_no_more_to_set_up_and_run(postgres_database: Database) -> None:
+    async def use(backend: PostgresBackend) -> None:
+        await backend.commit([save("t", lease=Take("me", 10**9), blobs=((DIGEST, b"x"),))])
+        assert 1 == len(await backend.list_heads(HeadQuery(leased=True)))
+
+    url = postgres_database.writer()
+    postgres_database.execute(f'GRANT CREATE ON DATABASE "{postgres_database.name}" TO "{postgres_database.roles[-1]}"')
+    with_backend(f"{url}?schema=strata", use)
 
 
 def test_a_role_without_any_right_to_the_schema_is_told_what_it_needs(database: Database) -> None:

@@ -11,8 +11,8 @@ from strata_conformance.servers import Database
 from strata_core.errors import SchemaVersionError, StoreUnavailableError
 from strata_core.options import Setup
 from strata_core.rows import Committed, HeadQuery
-from strata_postgres import PostgresBackend
-from strata_postgres._schema import NAMES, VERSION
+from strata_postgres import PostgresBackend, _setup
+from strata_postgres._schema import NAMES, STEPS, VERSION
 
 
 async def nothing(backend: PostgresBackend) -> None:
@@ -72,9 +72,11 @@ def test_an_old_schema_is_upgraded_by_a_writing_open_and_keeps_its_content(url: 
 def definitions(url: str, schema: str) -> list[Any]:
     statements = (
         "SELECT relname, relkind::text, reloptions FROM pg_class WHERE relnamespace = current_schema()::regnamespace",
-        "SELECT attrelid::regclass::text, attnum, attname, format_type(atttypid, atttypmod), attnotnull, "
-        "attcompression::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
-        "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0",
+        (
+            "SELECT attrelid::regclass::text, attnum, attname, format_type(atttypid, atttypmod), attnotnull, "
+            "attcompression::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
+            "WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0"
+        ),
         "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace",
         "SELECT viewname, definition FROM pg_views WHERE schemaname = current_schema()",
         "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()",
@@ -180,7 +182,7 @@ def test_without_set_up_every_operation_names_the_way_out_until_somebody_sets_it
             lambda: backend.read("t", None, None),
             lambda: backend.read_blobs("t", [DIGEST]),
             lambda: backend.list_heads(HeadQuery()),
-            lambda: backend.ping(),
+            backend.ping,
         ):
             with pytest.raises(SchemaVersionError, match=r"was never set up; call store\.setup\(\)") as caught:
                 await operation()
@@ -215,7 +217,7 @@ def test_tables_that_are_dropped_under_an_open_store_are_said_to_be_missing(url:
         query(url, f'DROP SCHEMA "{schema}" CASCADE')
         for operation in (lambda: backend.commit([save("t")]), lambda: backend.read_head("t"), backend.ping):
             with pytest.raises(SchemaVersionError, match="was never set up"):
-                await operation()  # type: ignore[operator]
+                await operation()
         await backend.setup()
         await backend.commit([save("t")])
 
@@ -234,9 +236,7 @@ def test_many_set_ups_at_once_are_one(url: str) -> None:
 
 
 def test_a_set_up_that_fails_leaves_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from strata_postgres import _setup
-
-    monkeypatch.setattr(_setup, "STEPS", (*_setup.STEPS[:-1], (*_setup.STEPS[-1], "SELECT 1 / 0")))
+    monkeypatch.setattr(_setup, "STEPS", (*STEPS[:-1], (*STEPS[-1], "SELECT 1 / 0")))
     before = contents(url)
     with pytest.raises(StoreUnavailableError, match="division by zero"):
         with_backend(url, never)
@@ -246,9 +246,11 @@ def test_a_set_up_that_fails_leaves_nothing(url: str, monkeypatch: pytest.Monkey
 
 def test_a_database_that_cannot_hold_every_text_is_refused_with_the_way_out(postgres_database: Database) -> None:
     name = f"{postgres_database.name}_latin"
-    postgres_database.execute(f"CREATE DATABASE \"{name}\" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    postgres_database.execute(
+        f"CREATE DATABASE \"{name}\" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    )
     try:
-        with pytest.raises(StoreUnavailableError, match="is in LATIN1.*ENCODING 'UTF8'"):
+        with pytest.raises(StoreUnavailableError, match=r"is in LATIN1.*ENCODING 'UTF8'"):
             with_backend(postgres_database.url.replace(postgres_database.name, name), never)
     finally:
         postgres_database.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
@@ -281,6 +283,11 @@ def test_settings_of_the_role_do_not_matter(postgres_database: Database) -> None
         assert 2 == len(await backend.read("t", 0, None))
 
     with psycopg.connect(postgres_database.url, autocommit=True) as connection:
-        for setting in ("bytea_output = 'escape'", "search_path = ''", "extra_float_digits = 0", "timezone = 'Asia/Tokyo'"):
+        for setting in (
+            "bytea_output = 'escape'",
+            "search_path = ''",
+            "extra_float_digits = 0",
+            "timezone = 'Asia/Tokyo'",
+        ):
             connection.execute(f'ALTER DATABASE "{postgres_database.name}" SET {setting}'.encode())
     with_backend(postgres_database.url, check)

@@ -207,10 +207,11 @@ class Blobs(InMemoryBlobStore):
 class Restless(asyncio.SelectorEventLoop):
     """Does not sit out a wait: when nothing has happened for `IDLE` seconds, its time jumps to the next timer.
 
-    A store in memory that is idle for so long hangs, and would until the patience of the suite is at its end.
+    A store in memory has no thread and no socket that could still answer: what waits there waits for a timer, such as
+    the pause before another try, or the patience of the suite with a store that hangs.
     """
 
-    IDLE: ClassVar = 1.0
+    IDLE: ClassVar = 0.01
 
     def __init__(self) -> None:
         selector = selectors.DefaultSelector()

@@ -134,7 +134,7 @@ class ListsPurgedThreadsByMetadata(Wrapper):
         return attrs.evolve(page, threads=[*page.threads, *ghosts])
 
 
-@breaks("purge-9")
+@breaks("purge-9", also={"purge-10": "saves keep threads that were meant to be purged"})
 class CountsWhatItMeantToPurge(_Purging):
     """Returns how many threads there were to purge, whoever took them."""
 

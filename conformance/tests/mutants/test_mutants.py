@@ -11,11 +11,13 @@ from typing import Any
 import mutants_blobs
 import mutants_cancellation
 import mutants_conditional
+import mutants_corners
 import mutants_encoding
 import mutants_expiry
 import mutants_external
 import mutants_filters
 import mutants_inputs
+import mutants_lease_corners
 import mutants_leased_saves
 import mutants_leases
 import mutants_lifecycle
@@ -52,10 +54,11 @@ from strata_core.testing import FakeClock
 pytest_plugins = ["pytester"]
 
 FILES = (
-    mutants_blobs, mutants_cancellation, mutants_conditional, mutants_encoding, mutants_expiry,
-    mutants_external, mutants_filters, mutants_inputs, mutants_leased_saves, mutants_leases,
-    mutants_lifecycle, mutants_listing, mutants_log, mutants_records, mutants_repeats, mutants_retention,
-    mutants_row_leases, mutants_rows, mutants_saves, mutants_setup, mutants_stored,
+    mutants_blobs, mutants_cancellation, mutants_conditional, mutants_corners, mutants_encoding,
+    mutants_expiry, mutants_external, mutants_filters, mutants_inputs, mutants_lease_corners,
+    mutants_leased_saves, mutants_leases, mutants_lifecycle, mutants_listing, mutants_log, mutants_records,
+    mutants_repeats, mutants_retention, mutants_row_leases, mutants_rows, mutants_saves, mutants_setup,
+    mutants_stored,
 )  # fmt: skip
 ELSEWHERE = ("lost", "retry", "damage", "size", "process")
 """Subjects whose promises are broken in `test_faults.py`."""

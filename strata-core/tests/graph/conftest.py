@@ -51,7 +51,10 @@ class World:
         """Start a run, and let its process die once `when` is set: it writes nothing more, and its lease stays."""
         process = Mortal(store)
         task = asyncio.create_task(start(process))
-        await when.wait()
+        reached = asyncio.create_task(when.wait())
+        await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
+        reached.cancel()
+        assert not task.done(), "it was through before it came to die"
         process.is_dead = True
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -81,6 +84,15 @@ class World:
             (checkpoint.state.value, checkpoint.suspended_node, checkpoint.next_node)
             for checkpoint in await self.log(store, thread_id)
         ]
+
+
+@pytest.fixture(scope="session")
+def postgres_client(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A connection that looks after the storages in PostgreSQL."""
+    from strata_conformance.servers import PostgresClient
+
+    with PostgresClient(request.getfixturevalue("postgres_server").url) as client:
+        yield client
 
 
 @pytest.fixture(params=STORES)

@@ -217,6 +217,38 @@ class TestOnResume:
 
         asyncio.run(main())
 
+    def test_a_cancellation_while_the_first_node_commits_does_not_bring_the_question_back(
+        self, world: Any, policy: CheckpointPolicy
+    ) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                asked = Asked()
+                graph = selling(world, policy, on_resume=asked.check)
+                await graph.run("t", Order(), store)
+
+                class Cancelling:
+                    def __getattr__(self, name: str) -> Any:
+                        return getattr(store, name)
+
+                    async def save_under_lease(self, *args: Any, **options: Any) -> Any:
+                        answer = await store.save_under_lease(*args, **options)
+                        if task.cancelling() == 0:
+                            task.cancel()
+                            await asyncio.sleep(0)
+                        return answer
+
+                task = asyncio.create_task(graph.resume("t", APPROVE, Cancelling()))
+                if policy is CheckpointPolicy.EVERY_NODE:
+                    with pytest.raises(asyncio.CancelledError):
+                        await task
+                    assert ("cancelled", "Send", "Send") == (await world.rows(store, "t"))[-1]
+                    task = asyncio.create_task(graph.resume("t", None, store))
+
+                assert Completed("t", Order(10, 10, True)) == await task
+                assert 1 == len(asked)
+
+        asyncio.run(main())
+
     def test_a_retry_within_the_run_asks_nothing(self, world: Any, policy: CheckpointPolicy) -> None:
         async def main() -> None:
             async with world.open() as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -287,6 +288,33 @@ class TestRefusals:
 
         asyncio.run(main())
 
+    def test_so_is_one_that_went_on_since_the_thread_was_read(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.pair() as (one, other):
+                shop = Shop(world)
+                graph = shop.compile(lease_ttl=timedelta(minutes=1))
+                await one.save(running("t", frozen_state={"trace": []}, next_node="Price"))
+                runs: list[Any] = []
+
+                class Late:
+                    def __getattr__(self, name: str) -> Any:
+                        return getattr(other, name)
+
+                    async def load(self, thread_id: str) -> Any:
+                        entry = await other.load(thread_id)
+                        runs.append(asyncio.create_task(graph.recover("t", one)))
+                        await shop.hanging.wait()
+                        return entry
+
+                refused = await graph.recover("t", Late())
+
+                assert FailureCode.LEASE_HELD is refused.code
+                assert ("running", "Price", "Charge") == (await world.rows(one, "t"))[-1]
+                runs[0].cancel()
+                await asyncio.wait(runs)
+
+        asyncio.run(main())
+
     @pytest.mark.parametrize("policy", list(CheckpointPolicy))
     @pytest.mark.parametrize(
         ("changes", "code", "hint"),
@@ -434,6 +462,38 @@ class TestFrozenWriters:
                 assert [Completed("t", Order(("Freeze",)))] == recovered
                 assert ["running"] * 3 + ["completed"] == [row[0] for row in await world.rows(one, "t")]
                 assert 2 == ran["Freeze"]
+
+        asyncio.run(main())
+
+    def test_a_blocking_node_is_not_waited_for_once_the_lease_is_lost(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                loop = asyncio.get_running_loop()
+                let_go = threading.Event()
+                seen = []
+
+                def block(order: Order, ctx: Any) -> Order:
+                    loop.call_soon_threadsafe(world.clock.advance, TTL)
+                    let_go.wait(60)
+                    seen.append(ctx.cancellation.is_cancelled)
+                    return order
+
+                graph = (
+                    new(Order)
+                    .add_node("Block", block, blocking=True)
+                    .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock, lease_ttl=TTL)
+                )
+                try:
+                    result = await graph.run("t", Order(), store)
+                    before = list(seen)
+                finally:
+                    let_go.set()
+
+                assert Cancelled("t", CancelReason.LEASE_LOST, "Block") == result
+                assert [] == before, "the handler is still at work"
+                await loop.shutdown_default_executor()
+                assert [True] == seen
+                assert ["running"] == [row[0] for row in await world.rows(store, "t")]
 
         asyncio.run(main())
 

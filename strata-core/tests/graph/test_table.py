@@ -1,325 +1,121 @@
-"""What every call does in every state of a thread: outcome, code, and the rows it adds."""
+"""CALLS.md: what every call does in every state of a thread; the page is the expectation, cell by cell."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+import re
 from typing import Any
 
-import attrs
 import pytest
-
-from strata_core.graph import CheckpointPolicy, EventSignal, HumanSignal, LevelSignals, StateGraph
-from strata_core.records import (
-    Checkpoint,
-    CheckpointStatus,
-    GraphIdentity,
-    HumanDecision,
-    Revision,
-    Wait,
-    WaitKind,
+from page_support import (
+    AS_ABOVE,
+    EXCEPTIONS,
+    PASSED_OVER,
+    PATH,
+    POLICIES,
+    STANDINGS,
+    TEXT,
+    call_tables,
+    changed,
+    codes,
+    exception_tables,
+    sections,
 )
+from table_support import CALLS, CHANGES, SWEEPS, hold, make, put
+from telling_support import compare, look, tell_row
+from threads_support import DAY, WAYS, Thread, build, threads
 
-new: Any = StateGraph
-"""Tests misuse it on purpose, and look into results of every kind."""
+from strata_core.graph import CheckpointPolicy
 
-_AT = datetime(2026, 1, 1, tzinfo=UTC)
-_DECISION = HumanDecision("Prepare", True, "somebody", _AT)
-_SEED = Checkpoint(
-    "t",
-    CheckpointStatus.INTERRUPTED,
-    {"n": 1},
-    _AT,
-    "Prepare",
-    "Execute",
-    {"tenant": "acme"},
-    graph=GraphIdentity("wire", "1"),
-)
+BOTH = pytest.mark.parametrize("policy", list(CheckpointPolicy), ids=lambda policy: policy.value)
+STARTS = ("run", 'if_exists="error"')
+"""The calls that begin a thread anew, and so go on with none."""
 
 
-def seed(**changes: Any) -> Checkpoint:
-    return attrs.evolve(_SEED, **changes)
+def test_the_page_has_a_table_for_every_call_with_a_row_for_every_thread() -> None:
+    tables = call_tables()
+
+    assert set(CALLS) == tables.keys()
+    for table in tables.values():
+        assert ("the thread", *POLICIES) == table.head
+        assert list(WAYS) == [row[0] for row in table.rows]
 
 
-def waiting(
-    kind: WaitKind, *, due: float | None = None, event: str | None = None, route: str | None = None
-) -> Checkpoint:
-    """Return a thread that waits; `due` says in how many days."""
-    return seed(wait=Wait(kind, event, None if due is None else _AT + timedelta(days=due), route))
+def test_the_page_has_no_tables_but_these() -> None:
+    plain = {"How to read it": 0, STANDINGS: 1, EXCEPTIONS: 0}
+    found = {heading: len(tables) for heading, tables in sections().items()}
+
+    assert plain == {heading: found[heading] for heading in plain}
+    assert {1} == {count for heading, count in found.items() if heading not in plain}
+    assert len(found) == len(plain) + len(CALLS) - 1 + len(CHANGES), "signal and LevelSignals.event share a table"
 
 
-_RUNNING = seed(status=CheckpointStatus.RUNNING)
-STATES: dict[str, tuple[Checkpoint | None, bool]] = {
-    "no thread": (None, False),
-    "interrupted": (seed(), False),
-    "interrupted, leased": (seed(), True),
-    "person, timeout": (waiting(WaitKind.PERSON, due=9, route="Late"), False),
-    "person, due": (waiting(WaitKind.PERSON, due=0, route="Late"), False),
-    "person, due, leased": (waiting(WaitKind.PERSON, due=0, route="Late"), True),
-    "person, due, no route": (waiting(WaitKind.PERSON, due=0), False),
-    "person, due, no route, leased": (waiting(WaitKind.PERSON, due=0), True),
-    "person, due, route is gone": (waiting(WaitKind.PERSON, due=0, route="Gone"), False),
-    "event": (waiting(WaitKind.EVENT, event="paid"), False),
-    "event, leased": (waiting(WaitKind.EVENT, event="paid"), True),
-    "event, timeout": (waiting(WaitKind.EVENT, event="paid", due=9, route="Late"), False),
-    "event, due": (waiting(WaitKind.EVENT, event="paid", due=-1, route="Late"), False),
-    "event, due, no route": (waiting(WaitKind.EVENT, event="paid", due=-1), False),
-    "another event, timeout": (waiting(WaitKind.EVENT, event="packed", due=9), False),
-    "timer": (waiting(WaitKind.TIMER, due=9), False),
-    "timer, due": (waiting(WaitKind.TIMER, due=0), False),
-    "timer, due, leased": (waiting(WaitKind.TIMER, due=0), True),
-    "timer, due, resumed": (attrs.evolve(waiting(WaitKind.TIMER, due=0), resumed_at=_AT), False),
-    "timer, due, of another graph": (
-        attrs.evolve(waiting(WaitKind.TIMER, due=0), graph=GraphIdentity("other", "1")),
-        False,
-    ),
-    "timer, due, of no graph": (attrs.evolve(waiting(WaitKind.TIMER, due=0), graph=None), False),
-    "failed": (seed(status=CheckpointStatus.FAILED, suspended_node="Execute"), False),
-    "failed, answered": (
-        seed(status=CheckpointStatus.FAILED, suspended_node="Execute", decision=_DECISION),
-        False,
-    ),
-    "cancelled": (seed(status=CheckpointStatus.CANCELLED, suspended_node="Execute"), False),
-    "resumed": (seed(resumed_at=_AT, decision=_DECISION), False),
-    "running": (_RUNNING, False),
-    "running, leased": (_RUNNING, True),
-    "running, answered": (attrs.evolve(_RUNNING, decision=_DECISION), False),
-    "running, answered, leased": (attrs.evolve(_RUNNING, decision=_DECISION), True),
-    "completed": (seed(status=CheckpointStatus.COMPLETED, suspended_node="Execute", next_node=None), False),
-    "completed, answered": (
-        seed(status=CheckpointStatus.COMPLETED, suspended_node="Execute", next_node=None, decision=_DECISION),
-        False,
-    ),
-    "ended": (seed(status=CheckpointStatus.ENDED, next_node=None), False),
-    "of another graph": (seed(graph=GraphIdentity("other", "1")), False),
-    "at a node that is gone": (seed(next_node="Gone"), False),
-    "running, of another graph": (attrs.evolve(_RUNNING, graph=GraphIdentity("other", "1")), False),
-    "running, of no graph": (attrs.evolve(_RUNNING, graph=None), False),
-    "running, node is gone": (attrs.evolve(_RUNNING, next_node="Gone"), False),
-}
+def test_the_exceptions_name_what_they_change_and_nothing_else() -> None:
+    tables = exception_tables()
+
+    assert list(CHANGES) == list(tables)
+    for heading, table in tables.items():
+        assert ("the thread", "calls", *POLICIES) == table.head
+        assert all({AS_ABOVE} != set(row[2:]) for row in table.rows)
+        for policy in CheckpointPolicy:
+            found = changed(heading, policy)
+            assert list(CHANGES[heading][1]) == list(found)
+            assert set(CALLS) >= {call for calls in found.values() for call in calls}
 
 
-class Nothing:
-    """What a wake or a recovery of all comes to that finds no thread."""
+@BOTH
+def test_the_page_tells_where_each_thread_stands_and_what_it_takes(policy: CheckpointPolicy) -> None:
+    (table,) = sections()[STANDINGS]
+    tables = {call: found.by_thread() for call, found in call_tables().items()}
+
+    assert ("the thread", "its latest row", "what it takes") == table.head
+    assert list(WAYS) == [row[0] for row in table.rows]
+    for name, latest, takes in table.rows:
+        log = threads(policy)[name].log
+        taking = [call for call in CALLS if call not in STARTS and any(": " in cell for cell in tables[call][name])]
+        assert latest == (tell_row(log[-1]) if log else "none"), name
+        assert set(taking) == (set() if takes == PASSED_OVER else set(codes(takes))), name
 
 
-async def only(sweep: Any) -> Any:
-    report = await sweep
-    found = [*report.results.values(), *report.refused.values()]
-    assert report.is_complete
-    assert not report.errors
-    assert len(found) <= 1
-    return found[0] if found else Nothing()
+@BOTH
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_does_what_the_page_says(world: Any, call: str, policy: CheckpointPolicy) -> None:
+    column = POLICIES.index(f"`{policy.name}`")
+    cells = {name: row[column] for name, row in call_tables()[call].by_thread().items()}
+    met: dict[str, Thread] = dict(threads(policy))
+    for heading, (change, names) in CHANGES.items():
+        instead = changed(heading, policy)
+        for name in names:
+            cell = instead[name].get(call, AS_ABOVE)
+            assert cell != cells[name], f"{cell} says the same as the table above"
+            cells[f"{name} / {heading}"] = cells[name] if cell == AS_ABOVE else cell
+            met[f"{name} / {heading}"] = change(name, policy)
 
-
-CALLS: dict[str, Any] = {
-    "run": lambda graph, store: graph.run("t", {"n": 5}, store),
-    "run anew": lambda graph, store: graph.run("t", {"n": 5}, store, if_exists="error"),
-    "approve": lambda graph, store: graph.resume("t", HumanSignal.approve("jdoe"), store),
-    "reject": lambda graph, store: graph.resume("t", HumanSignal.reject("jdoe"), store),
-    "resume with nothing": lambda graph, store: graph.resume("t", None, store),
-    "end": lambda graph, store: graph.end("t", store, by="ops"),
-    "signal": lambda graph, store: graph.signal("t", EventSignal("paid"), store),
-    "resume with the event": lambda graph, store: graph.resume("t", LevelSignals.event(EventSignal("paid")), store),
-    "resume as due": lambda graph, store: graph.resume("t", LevelSignals.due(), store),
-    "wake due": lambda graph, store: only(graph.wake_due(store)),
-    "recover": lambda graph, store: graph.recover("t", store),
-    "recover all": lambda graph, store: only(graph.recover_all(store)),
-}
-
-# What a call that goes through adds, under `BOUNDARIES` and `EVERY_NODE`: the outcome and the states of the new rows.
-# Without a lease of its own, a run of `BOUNDARIES` does not ask for anybody else's.
-OUTCOMES = {
-    "RUN": ("Interrupted: interrupted", "Interrupted: running interrupted"),
-    "HELD": ("Interrupted: interrupted", "Failed lease_held:"),
-    "GO": ("Completed: resumed", "Completed: running completed"),
-    "END": ("Cancelled ended: ended", "Cancelled ended: ended"),
-    "EXPIRE": ("Cancelled timed_out: ended", "Cancelled timed_out: ended"),
-    "RECOVER": ("Completed: running completed", "Completed: running completed"),
-    "-": ("Nothing:", "Nothing:"),
-}
-
-# Capitals are outcomes as above; anything else is the code of a refusal, which adds nothing under either policy.
-#                                      run  anew          approve         reject          with None       end
-ANSWERS = {
-    "no thread":                      "RUN  RUN           not_found       not_found       not_found       not_found",
-    "interrupted":                    "RUN  thread_exists GO              GO              signal_required END",
-    "interrupted, leased":            "HELD thread_exists lease_held      lease_held      signal_required lease_held",
-    "person, timeout":                "RUN  thread_exists GO              GO              signal_required END",
-    "person, due":                    "RUN  thread_exists GO              GO              signal_required END",
-    "person, due, leased":            "HELD thread_exists lease_held      lease_held      signal_required lease_held",
-    "person, due, no route":          "RUN  thread_exists GO              GO              signal_required END",
-    "person, due, no route, leased":  "HELD thread_exists lease_held      lease_held      signal_required lease_held",
-    "person, due, route is gone":     "RUN  thread_exists GO              GO              signal_required END",
-    "event":                          "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
-    "event, leased":                  "HELD thread_exists wrong_wait      wrong_wait      wrong_wait      lease_held",
-    "event, timeout":                 "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
-    "event, due":                     "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
-    "event, due, no route":           "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
-    "another event, timeout":         "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
-    "timer":                          "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
-    "timer, due":                     "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
-    "timer, due, leased":             "HELD thread_exists wrong_wait      wrong_wait      wrong_wait      lease_held",
-    "timer, due, resumed":            "RUN  thread_exists already_resumed already_resumed already_resumed END",
-    "timer, due, of another graph":   "RUN  thread_exists wrong_graph     wrong_graph     wrong_graph     wrong_graph",
-    "timer, due, of no graph":        "RUN  thread_exists wrong_wait      wrong_wait      wrong_wait      END",
-    "failed":                         "RUN  thread_exists GO              GO              GO              END",
-    "failed, answered":               "RUN  thread_exists GO              GO              GO              END",
-    "cancelled":                      "RUN  thread_exists GO              GO              GO              END",
-    "resumed":                        "RUN  thread_exists already_resumed already_resumed already_resumed END",
-    "running":                        "RUN  thread_exists running         running         running         END",
-    "running, leased":                "HELD thread_exists running         running         running         lease_held",
-    "running, answered":              "RUN  thread_exists already_resumed already_resumed running         END",
-    "running, answered, leased":      "HELD thread_exists already_resumed already_resumed running         lease_held",
-    "completed":                      "RUN  thread_exists completed       completed       completed       completed",
-    "completed, answered":            "RUN  thread_exists already_resumed already_resumed completed       completed",
-    "ended":                          "RUN  thread_exists ended           ended           ended           ended",
-    "of another graph":               "RUN  thread_exists wrong_graph     wrong_graph     wrong_graph     wrong_graph",
-    "at a node that is gone":         "RUN  thread_exists unknown_node    GO              signal_required END",
-    "running, of another graph":      "RUN  thread_exists wrong_graph     wrong_graph     wrong_graph     wrong_graph",
-    "running, of no graph":           "RUN  thread_exists running         running         running         END",
-    "running, node is gone":          "RUN  thread_exists running         running         running         END",
-}  # fmt: skip
-
-#                                      signal          with the event  as due          wake
-SIGNALS = {
-    "no thread":                      "not_found       not_found       not_found       -",
-    "interrupted":                    "wrong_wait      wrong_wait      never_due       -",
-    "interrupted, leased":            "wrong_wait      wrong_wait      never_due       -",
-    "person, timeout":                "wrong_wait      wrong_wait      not_due         -",
-    "person, due":                    "wrong_wait      wrong_wait      GO              GO",
-    "person, due, leased":            "wrong_wait      wrong_wait      lease_held      lease_held",
-    "person, due, no route":          "wrong_wait      wrong_wait      EXPIRE          EXPIRE",
-    "person, due, no route, leased":  "wrong_wait      wrong_wait      lease_held      lease_held",
-    "person, due, route is gone":     "wrong_wait      wrong_wait      unknown_node    unknown_node",
-    "event":                          "GO              GO              never_due       -",
-    "event, leased":                  "lease_held      lease_held      never_due       -",
-    "event, timeout":                 "GO              GO              not_due         -",
-    "event, due":                     "GO              GO              GO              GO",
-    "event, due, no route":           "GO              GO              EXPIRE          EXPIRE",
-    "another event, timeout":         "wrong_event     wrong_event     not_due         -",
-    "timer":                          "wrong_wait      wrong_wait      not_due         -",
-    "timer, due":                     "wrong_wait      wrong_wait      GO              GO",
-    "timer, due, leased":             "wrong_wait      wrong_wait      lease_held      lease_held",
-    "timer, due, resumed":            "already_resumed already_resumed already_resumed -",
-    "timer, due, of another graph":   "wrong_graph     wrong_graph     wrong_graph     -",
-    "timer, due, of no graph":        "wrong_wait      wrong_wait      GO              -",
-    "failed":                         "not_waiting     not_waiting     not_waiting     -",
-    "failed, answered":               "not_waiting     not_waiting     not_waiting     -",
-    "cancelled":                      "not_waiting     not_waiting     not_waiting     -",
-    "resumed":                        "already_resumed already_resumed already_resumed -",
-    "running":                        "running         running         running         -",
-    "running, leased":                "running         running         running         -",
-    "running, answered":              "running         running         running         -",
-    "running, answered, leased":      "running         running         running         -",
-    "completed":                      "completed       completed       completed       -",
-    "completed, answered":            "completed       completed       completed       -",
-    "ended":                          "ended           ended           ended           -",
-    "of another graph":               "wrong_graph     wrong_graph     wrong_graph     -",
-    "at a node that is gone":         "wrong_wait      wrong_wait      never_due       -",
-    "running, of another graph":      "wrong_graph     wrong_graph     wrong_graph     -",
-    "running, of no graph":           "running         running         running         -",
-    "running, node is gone":          "running         running         running         -",
-}  # fmt: skip
-
-#                                      recover         recover all
-RECOVERIES = {
-    "no thread":                      "not_found       -",
-    "interrupted":                    "not_running     -",
-    "interrupted, leased":            "not_running     -",
-    "person, timeout":                "not_running     -",
-    "person, due":                    "not_running     -",
-    "person, due, leased":            "not_running     -",
-    "person, due, no route":          "not_running     -",
-    "person, due, no route, leased":  "not_running     -",
-    "person, due, route is gone":     "not_running     -",
-    "event":                          "not_running     -",
-    "event, leased":                  "not_running     -",
-    "event, timeout":                 "not_running     -",
-    "event, due":                     "not_running     -",
-    "event, due, no route":           "not_running     -",
-    "another event, timeout":         "not_running     -",
-    "timer":                          "not_running     -",
-    "timer, due":                     "not_running     -",
-    "timer, due, leased":             "not_running     -",
-    "timer, due, resumed":            "not_recoverable -",
-    "timer, due, of another graph":   "wrong_graph     -",
-    "timer, due, of no graph":        "not_running     -",
-    "failed":                         "not_running     -",
-    "failed, answered":               "not_running     -",
-    "cancelled":                      "not_running     -",
-    "resumed":                        "not_recoverable -",
-    "running":                        "RECOVER         RECOVER",
-    "running, leased":                "lease_held      -",
-    "running, answered":              "RECOVER         RECOVER",
-    "running, answered, leased":      "lease_held      -",
-    "completed":                      "completed       -",
-    "completed, answered":            "completed       -",
-    "ended":                          "ended           -",
-    "of another graph":               "wrong_graph     -",
-    "at a node that is gone":         "not_running     -",
-    "running, of another graph":      "wrong_graph     -",
-    "running, of no graph":           "RECOVER         -",
-    "running, node is gone":          "unknown_node    unknown_node",
-}  # fmt: skip
-
-
-def expectation(cell: str, policy: CheckpointPolicy) -> str:
-    if cell in OUTCOMES:
-        return OUTCOMES[cell][policy is CheckpointPolicy.EVERY_NODE]
-    return f"Failed {cell}:"
-
-
-CELLS = [
-    pytest.param(state, call, policy, expectation(cell, policy), id=f"{state} - {call} - {policy.value}")
-    for state in STATES
-    for call, cell in zip(CALLS, f"{ANSWERS[state]} {SIGNALS[state]} {RECOVERIES[state]}".split(), strict=True)
-    for policy in CheckpointPolicy
-]
-
-
-def test_the_table_is_whole() -> None:
-    assert STATES.keys() == ANSWERS.keys() == SIGNALS.keys() == RECOVERIES.keys()
-
-
-@pytest.mark.parametrize(("state", "call", "policy", "expected"), CELLS)
-def test_cell(world: Any, state: str, call: str, policy: CheckpointPolicy, expected: str) -> None:
-    checkpoint, leased = STATES[state]
-    graph = (
-        new(dict)
-        .add_node("Prepare", lambda state: state)
-        .add_interrupt_boundary("Prepare", on_reject="Reject", timeout=timedelta(days=1), on_timeout="Late")
-        .add_node("Execute", lambda state: state)
-        .add_node("Reject", lambda state: state)
-        .add_node("Late", lambda state: state)
-        .add_edge("Prepare", "Execute")
-        .compile(identity=GraphIdentity("wire", "2"), checkpointing=policy, clock=world.clock)
-    )
-
-    async def main() -> None:
+    async def main() -> list[str]:
         async with world.open() as store:
-            lease = None
-            if leased:
-                lease = await store.acquire_lease("t", owner="rival", ttl=timedelta(minutes=1), save=checkpoint)
-            elif checkpoint is not None:
-                await store.save(checkpoint)
-            before = await store.get_log("t")
-            result = await CALLS[call](graph, store)
-            after = await store.get_log("t")
+            await asyncio.gather(*(put(store, name, thread) for name, thread in met.items()))
+            world.clock.advance(DAY)
+            await asyncio.gather(*(hold(store, name) for name, thread in met.items() if thread.is_held))
+            before = await look(store, met)
+            results = await make(call, build(policy, world.clock), store, list(met))
+            after = await look(store, met)
+            return compare(cells, before, after, results, world.clock.now(), anew=call in STARTS)
 
-            added = after.entries[len(before.entries) :]
-            kind = type(result).__name__
-            detail = getattr(result, "code", None) or getattr(result, "reason", None)
-            outcome = kind if detail is None else f"{kind} {detail.value}"
-            rows = " ".join(entry.checkpoint.state.value for entry in added)
-            assert expected == f"{outcome}: {rows}".rstrip()
-            assert before.entries == after.entries[: len(before.entries)]
-            assert (lease and lease.owner) == ((held := await store.live_lease("t")) and held.owner)
-            if kind == "Failed" and not added:
-                latest = await store.load("t")
-                assert (None if checkpoint is None else 0) == (latest and latest.sequence)
-            for entry in added:
-                assert isinstance(entry.revision, Revision)
-                assert "t" == entry.checkpoint.thread_id
+    wrong = asyncio.run(main())
+    assert [] == wrong, "\n".join(["", *wrong])
 
-    asyncio.run(main())
+
+def test_only_sweeps_pass_a_thread_over() -> None:
+    for call, table in call_tables().items():
+        assert (call in SWEEPS) == any(PASSED_OVER in row for row in table.rows)
+
+
+def test_every_link_of_the_page_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
+        path, _, anchor = target.partition("#")
+        text = (PATH.parent / path).read_text(encoding="utf-8") if path else TEXT
+        anchors = {
+            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+        }
+        assert anchor in anchors, target

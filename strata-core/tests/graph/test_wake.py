@@ -159,11 +159,15 @@ def test_more_than_a_page_is_woken_and_no_more_than_the_limit_or_at_once_than_as
     async def main() -> None:
         async with world.open() as store:
             under_way, most = 0, 0
+            six = asyncio.Event()
 
             async def work(state: Job) -> Job:
                 nonlocal under_way, most
                 under_way += 1
                 most = max(most, under_way)
+                if most == 6:
+                    six.set()
+                await asyncio.wait_for(six.wait(), 60)
                 for _ in range(3):
                     await asyncio.sleep(0)
                 under_way -= 1

@@ -114,10 +114,10 @@ class TestUnknownNames:
         ("kind", "scheme", "way_out"),
         [
             ("store", "sqlite", "install strata-sqlite"),
-            ("store", "postgres", "strata-postgres is planned, not available yet"),
-            ("store", "postgresql", "strata-postgres is planned, not available yet"),
-            ("store", "redis", "strata-redis is planned, not available yet"),
-            ("store", "rediss", "strata-redis is planned, not available yet"),
+            ("store", "postgres", "install strata-postgres"),
+            ("store", "postgresql", "install strata-postgres"),
+            ("store", "redis", "install strata-redis"),
+            ("store", "rediss", "install strata-redis"),
             ("blobs", "s3", "strata-blobs-s3 is planned, not available yet"),
         ],
     )

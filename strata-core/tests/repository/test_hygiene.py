@@ -10,6 +10,7 @@ import pytest
 OURS = {
     ".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "README.md", "conformance", "pyproject.toml", "schema",
     "strata-blobs-s3", "strata-core", "strata-host", "strata-postgres", "strata-redis", "strata-sqlite", "tox.ini",
+    "toxfile.py",
 }  # fmt: skip
 
 

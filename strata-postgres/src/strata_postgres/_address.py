@@ -39,7 +39,8 @@ class Address:
             shown = redact(url) if isinstance(url, str) else type(url).__name__
             raise InvalidInputError("url", f"must be a URL such as postgresql://user@host:5432/database, not {shown!r}")
         place, question, query = url.partition("?")
-        kept, schemas = [], []
+        kept: list[str] = []
+        schemas: list[str] = []
         for pair in query.split("&") if question else ():
             name, _, value = pair.partition("=")
             (schemas if name == "schema" else kept).append(unquote(value) if name == "schema" else pair)
@@ -48,7 +49,8 @@ class Address:
             if options.schema not in (schema, PostgresOptions().schema):
                 raise InvalidInputError("url parameter schema", f"is {schema!r}, and options.schema {options.schema!r}")
             options = attrs.evolve(options, schema=schema)
-        address = cls(url, place + ("?" + "&".join(kept) if kept else ""), options)
+        rest = place.partition(":")[2]  # libpq knows the scheme in lower case only
+        address = cls(url, f"postgresql:{rest}" + ("?" + "&".join(kept) if kept else ""), options)
         address._check()
         return address
 

@@ -11,7 +11,7 @@ from strata_core.options import Setup
 from strata_core.rows import Batching, Commit, Committed, Head, HeadQuery, Refused, Row, RowBackend
 from strata_postgres._address import Address
 from strata_postgres._commit import CALL, arguments, outcomes, text_array
-from strata_postgres._errors import never_set_up, translate
+from strata_postgres._errors import never_set_up
 from strata_postgres._heads import head_from
 from strata_postgres._list import CALL as LIST
 from strata_postgres._list import page_statement
@@ -65,6 +65,7 @@ class PostgresBackend(RowBackend):
         self._address = Address.of(url, PostgresOptions() if options is None else options)
         self._schema = quoted(self._address.options.schema)
         self._pool: Pool | None = None
+        self._closing: Pool | None = None
         self._read_only = False
         self._version = 0  # of the schema, as far as it was looked at
         self._call, self._head, self._latest, self._range, self._blobs, self._list, self._version_of = (
@@ -87,24 +88,18 @@ class PostgresBackend(RowBackend):
 
     async def _prepare(self, pool: Pool, *, create: bool) -> int:
         """Look at the schema, and set it up if asked to, on a connection of its own; return the version."""
-        import psycopg
-
-        connection = await pool.connect()
-        try:
+        async with pool.apart() as connection:
             version, _ = await look(connection, self._address)
             if create and version < VERSION:
                 await set_up(connection, self._address)
                 return VERSION
-        except psycopg.Error as error:
-            raise translate(error, self._address) from self._address.cause(error)
-        finally:
-            await connection.close()
         return version
 
     async def close(self) -> None:
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.close()
+        if self._pool is not None:
+            self._closing, self._pool = self._pool, None
+        if self._closing is not None:  # also when an earlier close was cancelled
+            await self._closing.close()
 
     async def setup(self) -> None:
         self._version = await self._prepare(self._opened(writing=True), create=True)

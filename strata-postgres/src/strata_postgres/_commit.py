@@ -23,7 +23,9 @@ _NO_TOKEN: Final = 2**63
 
 def text_array(texts: Sequence[str]) -> str:
     """Return an array of texts as PostgreSQL reads it; the driver would take 7 us an element."""
-    return '{"' + '","'.join([text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]) + '"}' if texts else "{}"
+    return (
+        '{"' + '","'.join([text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]) + '"}' if texts else "{}"
+    )
 
 
 def arguments(batch: Sequence[Commit]) -> tuple[list[Commit], tuple[str, str, bytes]]:
@@ -88,7 +90,9 @@ def _add_row(item: dict[str, Any], commit: Commit) -> None:
     assert row is not None
     state = STATES.get(row.state)
     if state is None:
-        raise InvalidInputError("row.state", f"is {row.state!r}, which this release does not know; upgrade strata-postgres")
+        raise InvalidInputError(
+            "row.state", f"is {row.state!r}, which this release does not know; upgrade strata-postgres"
+        )
     item["version"] = row.version
     item["whole"] = row.whole
     item["envelope"] = len(row.envelope)

@@ -18,7 +18,9 @@ __all__ = ["strata_checkpoint_store"]
 def _open(url: str, options: StoreOptions) -> PostgresBackend:
     chosen = PostgresOptions() if options.backend is None else options.backend
     if not isinstance(chosen, PostgresOptions):
-        raise InvalidInputError("options", f"must be PostgresOptions for a postgres: store, not {type(chosen).__name__}")
+        raise InvalidInputError(
+            "options", f"must be PostgresOptions for a postgres: store, not {type(chosen).__name__}"
+        )
     from strata_postgres._backend import PostgresBackend  # the driver is imported when a store is wanted
 
     return PostgresBackend(url, options=chosen)

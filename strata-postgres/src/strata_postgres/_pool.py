@@ -6,8 +6,8 @@ import asyncio
 import os
 import select
 import socket
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar, cast
 
 import psycopg
@@ -27,6 +27,12 @@ Arguments = Sequence[Any] | Mapping[str, Any]
 
 _ATTEMPTS: Final = 10
 """How often a call that the server undid, because of what others did, is made."""
+_RECONNECT: Final = 1.0
+"""Seconds after which the pool forgets that it could not connect.
+
+By itself it would wait twice as long after each failure, and keep calls waiting for a server that is back.  Whoever
+waits asks again as often, which makes it connect at once.
+"""
 
 
 class _Connector:
@@ -72,29 +78,46 @@ class Pool:
             kwargs=self._connect_options,
             min_size=options.min_connections,
             max_size=options.max_connections,
-            timeout=options.pool_timeout.total_seconds(),
+            reconnect_timeout=_RECONNECT,
             open=False,
             name="strata",
         )
+        self._patience = options.pool_timeout.total_seconds()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._closing: asyncio.Task[None] | None = None
 
-    async def connect(self) -> _Connection:
-        """Return a connection outside of the pool; the caller closes it.
+    @asynccontextmanager
+    async def apart(self) -> AsyncGenerator[_Connection]:
+        """Lend a connection of its own, for a few statements; the server has `command_timeout` for all of them.
 
         Raises:
-            StoreUnavailableError: The server cannot be reached, or does not let us in.
+            StoreUnavailableError: The server cannot be reached, does not let us in, or went away.
         """
         try:
-            return await self._connector.connect(self._address.conninfo, **self._connect_options)
+            connection = await self._connector.connect(self._address.conninfo, **self._connect_options)
         except psycopg.Error as error:
             raise translate(error, self._address, sent=False) from self._address.cause(error)
+        timer = asyncio.get_running_loop().call_later(self._timeout, _cut, connection)
+        try:
+            yield connection
+        except psycopg.Error as error:
+            if _is_due(timer):
+                raise self._silence(maybe_written=False) from None
+            raise translate(error, self._address) from self._address.cause(error)
+        finally:
+            timer.cancel()
+            await connection.close()
 
     async def open(self) -> None:
         """Begin to make connections; waits for none."""
         await self._pool.open()
 
     async def close(self) -> None:
-        """Wait for what is under way and close every connection.  Idempotent."""
+        """Wait for what is under way and close every connection, also when the caller is cancelled.  Idempotent."""
+        self._closing = self._closing or asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         while self._tasks:
             await asyncio.wait(self._tasks)
         await self._pool.close()
@@ -115,8 +138,13 @@ class Pool:
     async def _to_its_end(self, work: Coroutine[Any, Any, _T]) -> _T:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, also where the caller was cancelled: nothing is to be logged
 
     async def _fetch(
         self, statement: str, arguments: Arguments, *, writing: bool, thread_id: str | None
@@ -135,9 +163,7 @@ class Pool:
                 failure = translate(error, self._address, writing=writing, thread_id=thread_id)
                 raise failure from self._address.cause(error)
             except TimeoutError:
-                raise StoreUnavailableError(
-                    f"{self._address}: the server did not answer within {self._timeout:g} s", maybe_written=writing
-                ) from None
+                raise self._silence(maybe_written=writing) from None
             finally:
                 await self._pool.putconn(connection)
         raise AssertionError("unreachable")
@@ -149,20 +175,28 @@ class Pool:
             await cursor.execute(statement, arguments, prepare=False)
             return await cursor.fetchall()
         except psycopg.OperationalError:
-            if timer.when() <= asyncio.get_running_loop().time():
+            if _is_due(timer):
                 raise TimeoutError from None
             raise
         finally:
             timer.cancel()
 
+    def _silence(self, *, maybe_written: bool) -> StoreUnavailableError:
+        problem = f"{self._address}: the server did not answer within {self._timeout:g} s"
+        return StoreUnavailableError(problem, maybe_written=maybe_written)
+
     async def _acquire(self) -> _Connection:
         """Return a connection that was not closed by the other side while it lay there."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + self._patience
         while True:
             try:
-                connection = await self._pool.getconn()
+                connection = await self._pool.getconn(min(_RECONNECT, until - clock()))
             except PoolClosed:
                 raise StoreClosedError(f"{self._address}: the store is not open") from None
             except PoolTimeout as error:
+                if clock() < until:
+                    continue
                 why = self._connector.error or error
                 raise translate(PoolTimeout(*why.args), self._address, sent=False) from self._address.cause(why)
             if not _is_stale(connection):
@@ -178,6 +212,10 @@ def _is_stale(connection: _Connection) -> bool:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
+
+
+def _is_due(timer: asyncio.TimerHandle) -> bool:
+    return timer.when() <= asyncio.get_running_loop().time()
 
 
 def _cut(connection: _Connection) -> None:

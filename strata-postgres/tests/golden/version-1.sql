@@ -53,7 +53,8 @@ EXCEPTION WHEN OTHERS THEN
 END $strata$;
 CREATE FUNCTION "SCHEMA".strata_json(content bytea) RETURNS json LANGUAGE plpgsql STABLE PARALLEL SAFE AS $strata$
 BEGIN
-    RETURN convert_from(content, 'UTF8')::json;
+    -- Operators of json cannot pass over an escaped NUL, wherever in the record it is; it shows as U+FFFD.
+    RETURN regexp_replace(convert_from(content, 'UTF8'), '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::json;
 EXCEPTION WHEN OTHERS THEN
     RETURN NULL;
 END $strata$;

@@ -17,15 +17,12 @@ from strata_conformance.servers._server import Protocol, Server
 
 __all__ = ["KeyValueServer", "RedisServer", "ValkeyServer"]
 
-_FAST: Final = {"save": "", "appendonly": "no"}
+_FAST: Final = {"save": "", "appendonly": "yes", "appendfsync": "no"}
 _DURABLE: Final = {"save": "", "appendonly": "yes", "appendfsync": "always"}
 
 
 class KeyValueServer(Server):
-    """What `RedisServer` and `ValkeyServer` have in common; see `Server`.
-
-    Unless it is durable, its data do not outlive the process, also when that is stopped orderly.
-    """
+    """What `RedisServer` and `ValkeyServer` have in common; see `Server`."""
 
     protocol: ClassVar[Protocol] = "redis"
     _program: Path
@@ -108,8 +105,7 @@ class ValkeyServer(KeyValueServer):
         with ValkeyServer() as server:
             client = redis.Redis.from_url(server.url)
 
-    An existing one is that in STRATA_TEST_VALKEY_URL, whose database the tests may empty.  Unless it is durable, its
-    data do not outlive the process, also when that is stopped orderly.
+    An existing one is that in STRATA_TEST_VALKEY_URL, whose database the tests may empty.
     """
 
     product = "Valkey"
@@ -126,8 +122,7 @@ class RedisServer(KeyValueServer):
         with RedisServer() as server:
             client = redis.Redis.from_url(server.url)
 
-    An existing one is that in STRATA_TEST_REDIS_URL, whose database the tests may empty.  Unless it is durable, its
-    data do not outlive the process, also when that is stopped orderly.
+    An existing one is that in STRATA_TEST_REDIS_URL, whose database the tests may empty.
     """
 
     product = "Redis"

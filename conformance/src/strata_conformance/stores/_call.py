@@ -63,20 +63,22 @@ def snapshot(value: Any) -> Any:
 
 
 def _copy(value: Any, copies: dict[int, Any], depth: int) -> Any:
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _PLAIN or depth == 0:
         return value
     if id(value) in copies:
         return copies[id(value)]
     if kind is dict:
-        copied: dict[Any, Any] = {}
+        copied: dict[Any, Any] = value.copy()
         copies[id(value)] = copied
-        copied.update({key: _copy(inner, copies, depth - 1) for key, inner in value.items()})
+        if not _PLAIN.issuperset(map(type, value.values())):
+            copied.update({key: _copy(inner, copies, depth - 1) for key, inner in value.items()})
         return copied
     if kind is list:
-        copied_list: list[Any] = []
+        copied_list: list[Any] = value.copy()
         copies[id(value)] = copied_list
-        copied_list.extend([_copy(inner, copies, depth - 1) for inner in value])
+        if not _PLAIN.issuperset(map(type, value)):
+            copied_list[:] = [_copy(inner, copies, depth - 1) for inner in value]
         return copied_list
     if kind is tuple:
         return tuple([_copy(inner, copies, depth - 1) for inner in value])

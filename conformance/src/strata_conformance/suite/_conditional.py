@@ -35,8 +35,11 @@ class ConditionalSaveTests(PortTests):
             latest = await one.load("t")
             assert latest is not None
             third = await two.save_if_latest(checkpoint(state={"n": 2}), latest.revision)
+            await one.acquire_lease("only leased", owner="o", ttl=LONG)
+            leased = await two.save_if_latest(checkpoint("only leased"), None)
 
         assert [0, 1, 2] == [first, second, third]
+        assert 0 == leased
 
     @promise("conditional-2")
     async def test_a_conditional_save_is_refused_when_another_checkpoint_is_the_latest(

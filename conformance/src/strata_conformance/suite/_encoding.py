@@ -199,6 +199,22 @@ class OffloadTests(PortTests):
         """
         await race(open_store, Offload(threshold=100))
 
+    @promise("offload-7")
+    @pytest.mark.requires(Capability.OWN_BLOBS)
+    @pytest.mark.requires(Capability.RETENTION)
+    async def test_a_purge_leaves_the_same_value_of_another_thread(self, open_store: OpenStore) -> None:
+        """Threads share no value: one that two threads have offloaded is there for the second when the first is purged,
+        however it is stored.
+        """
+        async with open_store(offload=Offload(threshold=10)) as store, open_store(offload=Offload(threshold=10)) as two:
+            await store.save(checkpoint(state={"big": BIG}, at=BASE - timedelta(days=1)))
+            await two.save(checkpoint("kept", state={"big": BIG}))
+            purged = await store.purge(BASE, states={ThreadState.RUNNING})
+            entries = [await handle.load("kept") for handle in (store, two)]
+
+        assert 1 == purged
+        assert [{"big": BIG}] * 2 == [entry.checkpoint.frozen_state for entry in entries if entry is not None]
+
     @promise("offload-6")
     @pytest.mark.refuses(Capability.OWN_BLOBS)
     async def test_a_store_without_blobs_of_its_own_refuses_them(self, open_store: OpenStore) -> None:

@@ -12,6 +12,7 @@ from strata_conformance.suite._time import outlive
 from strata_core.records import (
     CheckpointStatus,
     GraphIdentity,
+    ThreadQuery,
     ThreadState,
     Wait,
     WaitKind,
@@ -187,7 +188,10 @@ class FilterTests(PortTests):
             await store.acquire_lease("lease only", owner="o", ttl=LONG)
             got = [await ids(store, leased=leased) for leased in (True, False, None)]
             leases = {thread.thread_id: thread.lease for thread in (await store.list_threads()).threads}
+            first = await store.list_threads(ThreadQuery(limit=1))
+            (later,) = (await store.list_threads(ThreadQuery(limit=1, cursor=first.next_cursor))).threads
 
+        assert ("held", held) == (later.thread_id, later.lease)
         assert [["held"], ["released", "free", "expired"], ["released", "held", "free", "expired"]] == got
         assert {"released": None, "held": held, "free": None, "expired": None} == leases
 

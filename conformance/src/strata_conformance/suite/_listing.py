@@ -90,6 +90,7 @@ class QueryTests(PortTests):
         bare = checkpoint("bare", status, at=BASE - SECOND)
         async with open_store() as store:
             await store.save(checkpoint(metadata={"old": "1"}, suspended_node="Old"))
+            await store.save(checkpoint(metadata={"older": "1"}, suspended_node="Older", next_node="Old"))
             await store.save(record)
             await store.save(bare)
             page = await store.list_threads()
@@ -98,7 +99,7 @@ class QueryTests(PortTests):
         assert [
             ThreadSummary(
                 "t",
-                1,
+                2,
                 ThreadState.RESUMED,
                 status,
                 record.resumed_at,

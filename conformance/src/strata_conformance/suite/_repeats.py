@@ -42,12 +42,17 @@ class RepeatTests(PortTests):
 
     @promise("repeat-2")
     async def test_a_repeated_save_is_recognised_among_the_latest_eight(self, open_store: OpenStore) -> None:
-        """A write is recognised as long as it is among the thread's latest 8, whoever saved after it."""
+        """A write is recognised as long as it is among the thread's latest 8, whoever saved after it, or took and gave
+        back its lease.
+        """
         ids = [os.urandom(8) for _ in range(11)]
         async with open_store() as one, open_store() as two:
             for n, write_id in enumerate(ids):
                 await (one if n % 2 else two).save(checkpoint(state={"n": n}), write_id=write_id)
+            lease = await two.acquire_lease("t", owner="o", ttl=LONG)
+            assert lease is not None
             got = [await one.save(checkpoint(state={"n": n}), write_id=ids[n]) for n in range(3, 11)]
+            await two.release_lease(await two.renew_lease(lease, ttl=LONG))
             again = [await two.save_if_latest(checkpoint(state={"n": n}), n - 1, write_id=ids[n]) for n in range(3, 11)]
             latest = await two.load("t")
 
@@ -57,7 +62,9 @@ class RepeatTests(PortTests):
 
     @promise("repeat-3")
     async def test_only_a_whole_write_id_is_recognised(self, open_store: OpenStore) -> None:
-        """A write ID that happens to stand across the border of two others is not taken for a repetition."""
+        """A write ID that happens to stand across the border of two others, or shares a half with one, is not taken
+        for a repetition.
+        """
         async with open_store() as store:
             await store.save(checkpoint(), write_id=b"aaaabbbb")
             await store.save(checkpoint(), write_id=b"ccccdddd")
@@ -66,9 +73,11 @@ class RepeatTests(PortTests):
                 await store.save(checkpoint(), write_id=b"bbbbcccc"),
                 await store.save(checkpoint(), write_id=b"ddddaaaa"),
                 await store.save(checkpoint(), write_id=b"ccccdddd"),
+                await store.save(checkpoint(), write_id=b"aaaaeeee"),
+                await store.save(checkpoint(), write_id=b"eeeebbbb"),
             ]
 
-        assert [3, 4, 1] == got
+        assert [3, 4, 1, 5, 6] == got
 
     @promise("repeat-4")
     async def test_a_repeated_conditional_save_is_not_told_that_it_conflicts_with_itself(

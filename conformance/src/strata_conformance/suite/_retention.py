@@ -37,13 +37,13 @@ class RetentionTests(PortTests):
         """A purge takes the threads whose latest checkpoint is completed or ended and older than the cutoff, returns
         how many, and leaves all others; purging again takes nothing more.
         """
-        everything = [status.value for status in CheckpointStatus] + ["resumed", "young", "went on"]
+        everything = [status.value for status in CheckpointStatus] + ["resumed", "completed later", "went on"]
         async with open_store() as store:
             for status in CheckpointStatus:
                 await store.save(completed(status.value))
                 await store.save(checkpoint(status.value, status))
             await store.save(checkpoint("resumed", CheckpointStatus.INTERRUPTED, resumed_at=BASE))
-            await store.save(completed("young", at=LATER))
+            await store.save(completed("completed later", at=LATER))
             await store.save(completed("went on"))
             await store.save(checkpoint("went on"))
             got = [await store.purge(LATER), await store.purge(LATER)]
@@ -159,25 +159,27 @@ class RetentionTests(PortTests):
     @promise("purge-7")
     @purges
     async def test_a_purged_thread_is_gone_whole(self, open_store: OpenStore, clock: FakeClock) -> None:
-        """A purged thread is gone whole: no checkpoint at any sequence, no lease, no write ID is remembered; the ID
-        starts over at sequence 0.
+        """A purged thread is gone whole, for every handle: no checkpoint at any sequence, whoever has loaded it before,
+        no lease, no write ID is remembered; the ID starts over at sequence 0.
         """
         write_id = b"remember"
-        async with open_store() as store:
+        async with open_store() as store, open_store() as other:
             for n in range(20):
                 await store.save(checkpoint(state={"n": n}))
+            known = [await handle.load("t", at=n) for handle in (store, other) for n in range(20)]
             lease = await store.acquire_lease("t", owner="o", ttl=SHORT)
             assert lease is not None
             await outlive(store, clock, lease, SHORT)
             await store.save(completed(), write_id=write_id)
             purged = await store.purge(LATER)
-            loads = [await store.load("t", at=n) for n in range(21)] + [await store.load("t")]
+            loads = [await handle.load("t", at=at) for handle in (store, other) for at in (*range(21), None)]
             live = await store.live_lease("t")
             first = await store.save(checkpoint(state={"n": "new"}), write_id=write_id)
-            entry, old = await store.load("t"), await store.load("t", at=1)
+            entry, old = await other.load("t", at=0), await store.load("t", at=1)
 
         assert 1 == purged
-        assert [None] * 22 == loads
+        assert None not in known
+        assert [None] * 44 == loads
         assert live is None
         assert 0 == first
         assert old is None
@@ -215,8 +217,7 @@ class RetentionTests(PortTests):
     async def test_purges_at_once_share_the_work(self, open_store: OpenStore) -> None:
         """Two purges at once take each thread once: together they count what was there."""
         async with open_store() as one, open_store() as two:
-            for n in range(30):
-                await one.save(completed(f"t{n}"))
+            await asyncio.gather(*(one.save(completed(f"t{n}")) for n in range(30)))
             got = await asyncio.gather(one.purge(LATER), two.purge(LATER))
             kept = await _kept(one, *(f"t{n}" for n in range(30)))
 
@@ -239,6 +240,39 @@ class RetentionTests(PortTests):
         assert sequences == [entry.sequence for entry in entries if entry is not None]
         assert list(reversed(range(20))) == [e.checkpoint.frozen_state["n"] for e in entries if e is not None]
         assert purged == sequences.count(0)
+
+    @promise("purge-12")
+    @purges
+    async def test_a_purge_takes_no_thread_that_is_leased_meanwhile(self, open_store: OpenStore) -> None:
+        """A lease that is taken while a purge is under way is held afterwards, and its thread is whole, or was gone
+        before: who holds a lease is not purged.
+        """
+        threads = [f"t{n}" for n in range(20)]
+        async with open_store() as one, open_store() as two:
+            await asyncio.gather(*(one.save(completed(thread)) for thread in threads))
+            acquires = [two.acquire_lease(thread, owner="o", ttl=LONG) for thread in reversed(threads)]
+            purged, leases = await asyncio.gather(one.purge(LATER), asyncio.gather(*acquires))
+            live = [await one.live_lease(thread) for thread in reversed(threads)]
+            kept = await _kept(one, *threads)
+
+        assert None not in leases
+        assert leases == live
+        assert 20 == purged + len(kept)
+
+    @promise("purge-13")
+    @purges
+    async def test_a_purge_of_hundreds_of_threads_takes_as_many_as_it_may(self, open_store: OpenStore) -> None:
+        """A purge takes hundreds of threads in one call, up to `limit`, and a page lists as many."""
+        threads = [f"t{n:03}" for n in range(260)]
+        async with open_store() as store:
+            await asyncio.gather(*(store.save(completed(thread)) for thread in threads))
+            if Capability.QUERY in store.capabilities:
+                page = await store.list_threads(ThreadQuery(limit=257))
+                assert list(reversed(threads))[:257] == [thread.thread_id for thread in page.threads]
+                assert page.next_cursor is not None
+            got = [await store.purge(LATER, limit=257), await store.purge(LATER)]
+
+        assert [257, 3] == got
 
     @promise("purge-11")
     @pytest.mark.refuses(Capability.RETENTION)

@@ -89,6 +89,7 @@ class RowLeaseTests(BackendTests):
                 list(await backend.list_heads(HeadQuery(rowless=True))),
             )
             others = [len(await backend.read(thread, 0, None)) for thread in ("t2", "T")]
+            same = [dict(await backend.read_blobs(thread, [digest for digest, _ in blobs])) for thread in ("t2", "T")]
             again = await append(backend, "t", row=row(7))
             rows = await backend.read("t", 0, None)
             blobs_again = dict(await backend.read_blobs("t", ["sha256:" + "a" * 64]))
@@ -96,6 +97,7 @@ class RowLeaseTests(BackendTests):
         assert isinstance(erased, Committed)
         assert (None, [], {}, ["T", "t2"], []) == left
         assert [5, 5] == others
+        assert [dict(blobs)] * 2 == same
         assert isinstance(again, Committed)
         assert [(0, b'{"n":7}')] == [(r.sequence, r.body) for r in rows]
         assert {} == blobs_again

@@ -159,16 +159,20 @@ class RowPrimitiveTests(BackendTests):
         row.
         """
         first, second = os.urandom(8), os.urandom(8)
+        others = [second[:7] + bytes([second[7] ^ 1]), bytes([second[0] ^ 1]) + second[1:], os.urandom(8)]
         async with opened(open_backend()) as backend:
             await backend.commit([Commit("t", first, row=row(0))])
             await backend.commit([Commit("t", second, after=0, after_id=first, row=row(1))])
             refused = [
                 (await backend.commit([Commit("t", os.urandom(8), after=after, after_id=after_id, row=row(9))]))[0]
-                for after, after_id in ((1, first), (0, first), (0, b""), (2, b""), (NOTHING, b""), (1, os.urandom(8)))
+                for after, after_id in (
+                    *((1, first), (0, first), (0, b""), (2, b""), (NOTHING, b"")),
+                    *((1, other) for other in others),
+                )
             ]
             done = (await backend.commit([Commit("t", os.urandom(8), after=1, after_id=second, row=row(2))]))[0]
 
-        assert [Refusal.CHANGED] * 6 == [outcome.why for outcome in refused if isinstance(outcome, Refused)]
+        assert [Refusal.CHANGED] * 8 == [outcome.why for outcome in refused if isinstance(outcome, Refused)]
         assert isinstance(done, Committed)
         assert 2 == done.sequence
 
@@ -200,7 +204,10 @@ class RowPrimitiveTests(BackendTests):
                 (await two.commit([Commit("t", write_id, after=NOTHING, token=77, row=row(99))]))[0] for write_id in ids
             ]
             after = await two.read_head("t")
-            crossing = (await two.commit([Commit("t", b"ddddaaaa", row=row(8))]))[0]
+            crossing = [
+                (await two.commit([Commit("t", write_id, row=row(8))]))[0]
+                for write_id in (b"ddddaaaa", b"ccccaaaa", b"aaaadddd", ids[-1][:7] + bytes([ids[-1][7] ^ 1]))
+            ]
 
         assert [(n, True) for n in range(WRITE_IDS_KEPT)] == [
             (outcome.sequence, outcome.repeated) for outcome in repeated if isinstance(outcome, Committed)
@@ -208,8 +215,9 @@ class RowPrimitiveTests(BackendTests):
         assert before is not None
         assert after is not None
         assert attrs.evolve(before, now=0) == attrs.evolve(after, now=0)
-        assert isinstance(crossing, Committed)
-        assert (8, False) == (crossing.sequence, crossing.repeated)
+        assert [(n, False) for n in range(8, 12)] == [
+            (outcome.sequence, outcome.repeated) for outcome in crossing if isinstance(outcome, Committed)
+        ]
 
     @promise("row-12")
     @own_blobs

@@ -136,7 +136,7 @@ class CheckpointStoreTests(PortTests):
     @promise("save-9")
     async def test_keys_keep_their_order(self, open_store: OpenStore) -> None:
         """A state comes back with its keys in the order in which it was saved, at every depth."""
-        state = {"z": 1, "a": {"y": 2, "b": [{"x": 3, "c": 4}]}, "m": None}
+        state = {"z": 1, "a": {"y": 2, "b": [{"x": 3, "10": 0, "9": 0, "c": 4}]}, "2": 0, "m": None, "1": 0}
         async with open_store() as store:
             await store.save(checkpoint(state=state))
             await store.save(checkpoint(state=dict(reversed(state.items()))))

@@ -39,6 +39,8 @@ class CompiledGraph(SyncCalls[S]):
     When a process dies, `recover` and `recover_all` finish what it was running under `EVERY_NODE`; use that for
     anything that must not be lost.  Under `BOUNDARIES` a straight run that dies is lost, and a resumed one stays
     `resumed`: `end` is the way out.
+
+    What each call returns and writes, wherever the thread stands, is told in ``CALLS.md``, beside the user guide.
     """
 
     __slots__ = ()

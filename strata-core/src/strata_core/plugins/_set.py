@@ -25,7 +25,7 @@ _PUBLISHED: Final = {
     (PluginKind.STORE, "rediss"): "strata-redis",
     (PluginKind.BLOBS, "s3"): "strata-blobs-s3",
 }
-_AVAILABLE: Final = frozenset({"strata-sqlite"})
+_AVAILABLE: Final = frozenset({"strata-sqlite", "strata-postgres", "strata-redis"})
 _WANTED: Final = {
     PluginKind.STORE: "store for {!r} URLs",
     PluginKind.BLOBS: "blob store for {!r} URLs",

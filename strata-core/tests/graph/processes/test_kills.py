@@ -27,8 +27,9 @@ def kill_at(effect: int, url: str, name: str) -> list[list[str]]:
     assert process.stderr is not None
     said = []
     for line in process.stdout:
-        said.append(line)
-        if len(said) == effect:
+        if line != "over\n":
+            said.append(line)
+        if len(said) == effect or line == "over\n":
             process.send_signal(signal.SIGKILL)
     errors = process.stderr.read()
     process.wait()

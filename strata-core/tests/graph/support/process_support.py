@@ -33,7 +33,7 @@ logging.getLogger("strata_core.graph").setLevel(logging.ERROR)  # that a lease i
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE.parent / "processes" / "programs"
-PATIENCE = 60.0
+PATIENCE = 600.0 if os.environ.get("STRATA_SOAK") == "1" else 60.0
 """How many seconds anything here may take at most."""
 
 STEPS = ("Reserve", "Charge", "Pack", "Ship", "Invoice", "Close")

@@ -12,9 +12,9 @@ from strata_core import open_store
 async def main(url: str, name: str, count: str, ttl: str) -> None:
     graph = shop(timedelta(seconds=float(ttl)))
     async with open_store(url) as store:
-        results = await asyncio.gather(*(graph.run(f"{name}-{number}", Order(), store) for number in range(int(count))))
-        for result in results:
-            say("result", result.thread_id, type(result).__name__)
+        await asyncio.gather(*(graph.run(f"{name}-{number}", Order(), store) for number in range(int(count))))
+        say("over")  # too late to kill it amid a run
+        await asyncio.Event().wait()
 
 
 asyncio.run(main(*sys.argv[1:]))

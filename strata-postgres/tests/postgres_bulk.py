@@ -27,8 +27,8 @@ GAP: Final = 20_000
 """Microseconds between the threads' times of update: fifty saves a second."""
 
 _HEADS: Final = f"""
-INSERT INTO strata_heads(thread, updated, place, token, expires, sequence, whole_at, state, external, closing, thread_id,
-                         write_ids, owner, lease_id, facets, due, graph_id, graph_version, metadata)
+INSERT INTO strata_heads(thread, updated, place, token, expires, sequence, whole_at, state, external, closing,
+                         thread_id, write_ids, owner, lease_id, facets, due, graph_id, graph_version, metadata)
 SELECT n, updated, CASE state WHEN {RUNNING} THEN updated - n * 7919 % {LAG} ELSE updated END,
        CASE WHEN leased THEN n ELSE 0 END, CASE WHEN leased THEN 4102444800000000 ELSE 0 END, 0, 0, state, false, false,
        't' || n, decode(lpad(to_hex(n), 16, '0'), 'hex'), '', '',
@@ -46,14 +46,15 @@ FROM (SELECT n, {EXAMPLE_TIME} + n * {GAP} AS updated, state, state = {RUNNING} 
       FROM (SELECT n, (ARRAY[{RUNNING}, {STATES["interrupted"]}, {STATES["interrupted"]}, {STATES["completed"]},
                              {STATES["failed"]}])[1 + (n / 10) % 5] AS state
             FROM generate_series(1::bigint, {THREADS}) AS n) AS a) AS b
-"""  # noqa: S608
+"""
 _LISTING: Final = f"""
 INSERT INTO strata_listing(facet, state, place, thread_id)
 SELECT f, h.state, CASE f WHEN {DUE_AT} THEN h.due ELSE h.place END, h.thread_id
 FROM strata_heads AS h CROSS JOIN LATERAL unnest(h.facets) AS f ORDER BY 1, 2, 3
-"""  # noqa: S608
+"""
 _ROWS: Final = """
-INSERT INTO strata_rows SELECT h.thread, 0, 0, h.write_ids, '1.7.0', '{"status":"?"}', '{"step":1}' FROM strata_heads AS h
+INSERT INTO strata_rows
+SELECT h.thread, 0, 0, h.write_ids, '1.7.0', '{"status":"?"}', '{"step":1}' FROM strata_heads AS h
 """
 
 

@@ -1,0 +1,162 @@
+"""Behind PgBouncer in transaction mode: a connection belongs to a client for one transaction, then to the next client.
+
+Nothing is prepared and no state of a session is used, so nothing of one call is needed by the next.
+"""
+
+import asyncio
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import pytest
+from postgres_faults import LATER, checkpoint
+from postgres_support import contents, opened, query, save
+
+from strata_conformance import Footprint, OpenBackend, OpenStore, Reference, RowBackendTests
+from strata_conformance.servers import MissingServerError, PgBouncer, PostgresServer
+from strata_conformance.suite import (
+    CheckpointStoreTests,
+    ConditionalSaveTests,
+    LeasedSaveTests,
+    QueryTests,
+    RetentionTests,
+    RowLeaseTests,
+)
+from strata_core import CheckpointPolicy, Completed, StateGraph, open_store
+from strata_core.options import Deltas, Offload
+from strata_core.store import RowStore
+from strata_postgres import PostgresBackend, PostgresOptions
+
+
+@pytest.fixture(scope="module")
+def bouncer(postgres_server: PostgresServer) -> Iterator[PgBouncer]:
+    """Two connections to each database, whoever asks."""
+    try:
+        started = PgBouncer(postgres_server, pool_size=2).start()
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture
+def through(bouncer: PgBouncer, url: str) -> str:
+    """The URL of a store that was never set up, through PgBouncer."""
+    return bouncer.in_front_of(url)
+
+
+class TestThroughPgBouncer(
+    CheckpointStoreTests, ConditionalSaveTests, LeasedSaveTests, QueryTests, RetentionTests, RowLeaseTests
+):
+    """A part of the suite, from saves and leases to listing and purge; the whole of it in the large run below."""
+
+    @pytest.fixture
+    def open_backend(self, through: str) -> OpenBackend:
+        return lambda: PostgresBackend(through)
+
+    @pytest.fixture
+    def open_store(self, open_backend: OpenBackend) -> OpenStore:
+        return lambda **options: RowStore(open_backend(), **options)
+
+    @pytest.fixture
+    def reference(self, through: str) -> Reference:
+        return functools.partial(PostgresBackend, through)
+
+    @pytest.fixture
+    def footprint(self, url: str) -> Footprint:
+        return lambda: contents(url)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(os.environ.get("STRATA_SOAK") != "1", reason="the whole suite once more, through PgBouncer: soak")
+class TestAllThroughPgBouncer(RowBackendTests):
+    """The whole suite."""
+
+    @pytest.fixture
+    def open_backend(self, through: str) -> OpenBackend:
+        return lambda: PostgresBackend(through)
+
+    @pytest.fixture
+    def reference(self, through: str) -> Reference:
+        return functools.partial(PostgresBackend, through)
+
+    @pytest.fixture
+    def footprint(self, url: str) -> Footprint:
+        return lambda: contents(url)
+
+
+@attrs.frozen
+class Count:
+    n: int = 0
+
+
+def test_the_engine_runs_many_clients_on_two_connections(through: str, url: str) -> None:
+    """Twenty stores, each a pool of its own, with leases, deltas and offload; every node of every run is stored."""
+
+    async def check() -> set[str]:
+        graph = StateGraph(Count)
+        for number in range(5):
+            graph.add_node(f"n{number}", lambda state: Count(state.n + 1))
+        for number in range(4):
+            graph.add_edge(f"n{number}", f"n{number + 1}")
+        compiled = graph.compile(checkpointing=CheckpointPolicy.EVERY_NODE)
+        seen = set()
+        clients = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+
+        async def client(number: int) -> None:
+            async with open_store(through, deltas=Deltas(), offload=Offload()) as store:
+                for run in range(3):
+                    assert Completed(f"{number}.{run}", Count(5)) == await compiled.run(
+                        f"{number}.{run}", Count(), store
+                    )
+                    seen.add(
+                        str(query(url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"))
+                    )
+
+        async with open_store(through):
+            await asyncio.gather(*(client(number) for number in range(20)))
+        return seen
+
+    # The connection that counts is one more.
+    assert {"[(1,)]", "[(2,)]", "[(3,)]"} >= asyncio.run(check())
+    assert [(60,)] == query(url, "SELECT count(*) FROM threads WHERE state = 'completed' AND checkpoints >= 5")
+
+
+def test_the_connection_changes_from_call_to_call(bouncer: PgBouncer, through: str) -> None:
+    """And it makes no difference: each call finds all that it needs."""
+
+    async def check() -> set[Any]:
+        processes = set()
+        options = PostgresOptions(max_connections=1)
+        async with opened(through, options=options) as one, opened(through, options=options) as other:
+            for number in range(20):
+                for backend in (one, other):
+                    assert backend._pool is not None
+                    calls = (backend._pool.fetch("SELECT pg_backend_pid()", ()), other.commit([save(f"t{number}")]))
+                    (((process,),), _) = await asyncio.gather(*calls)
+                    processes.add((backend is one, process))
+        return processes
+
+    processes = asyncio.run(check())
+
+    assert 2 == len({process for _, process in processes})
+    assert 2 == len({process for is_one, process in processes if is_one})
+
+
+def test_a_pooler_that_loses_its_server_connections_is_told_and_serves_again(
+    bouncer: PgBouncer, through: str, url: str
+) -> None:
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = %s"
+
+    async def check() -> None:
+        async with RowStore(PostgresBackend(through)) as store:
+            for number in range(10):
+                query(url, end, url.rpartition("/")[2].partition("?")[0])
+                assert number == await store.save(checkpoint("t", number))
+            assert 0 == await store.purge(LATER)
+
+    asyncio.run(check())

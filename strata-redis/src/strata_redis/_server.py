@@ -1,0 +1,70 @@
+"""All that the backend talks to: scripts and commands in, answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redis.exceptions import NoScriptError, ResponseError
+
+from strata_redis._address import Mode, Target
+from strata_redis._calls import Answer, Call
+from strata_redis._cluster import Cluster
+from strata_redis._node import node_maker, sentinel_maker
+from strata_redis._options import RedisOptions
+from strata_redis._routes import Route, Sentinels, Single
+
+__all__ = ["Server", "connect"]
+
+
+class Server:
+    """Sends calls by whatever route, and scripts by their digest.
+
+    Args:
+        route: How to reach the servers.
+        only_reads: Have the server make sure that scripts write nothing, where it can (from Redis 7.0 on).
+    """
+
+    def __init__(self, route: Route, *, only_reads: bool) -> None:
+        self._route = route
+        self._only_reads = only_reads
+
+    async def run(self, calls: Sequence[Call]) -> list[Answer]:
+        """Return an answer for each call.
+
+        A script that a server does not know, because it is new there, was restarted, took over from another one or had
+        its scripts flushed, was not done, and is sent in full.
+        """
+        answers = await self._send(calls, in_full=False)
+        if self._only_reads and any(_is_unknown_command(answer) for answer in answers):
+            self._only_reads = False
+            answers = await self._send(calls, in_full=False)
+        unknown = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+        if unknown:
+            again = await self._send([calls[at] for at in unknown], in_full=True)
+            for at, answer in zip(unknown, again, strict=True):
+                answers[at] = answer
+        return answers
+
+    async def _send(self, calls: Sequence[Call], *, in_full: bool) -> list[Answer]:
+        return await self._route.ask(
+            [(call.tag, call.words(in_full=in_full, only_reads=self._only_reads)) for call in calls]
+        )
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._route.close()
+
+
+def connect(target: Target, options: RedisOptions, *, only_reads: bool) -> Server:
+    """Return the servers that a URL leads to; no connection is made yet."""
+    make = node_maker(target, options)
+    if target.mode is Mode.CLUSTER:
+        return Server(Cluster(target.addresses, make), only_reads=only_reads)
+    if target.mode is Mode.SENTINEL:
+        sentinels = Sentinels(target.addresses, target.master, sentinel_maker(target, options), make)
+        return Server(sentinels, only_reads=only_reads)
+    return Server(Single(make(target.addresses[0])), only_reads=only_reads)
+
+
+def _is_unknown_command(answer: Answer) -> bool:
+    return isinstance(answer, ResponseError) and "unknown command" in str(answer).lower()

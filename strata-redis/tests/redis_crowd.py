@@ -1,0 +1,91 @@
+"""Puts very many threads into a server at once, as the commits of a store would have left them."""
+
+import json
+import random
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from redis_support import Place
+
+from strata_redis._calls import pack
+from strata_redis._keys import moment
+
+STATES = {"running": 1, "interrupted": 10, "completed": 80, "ended": 5, "failed": 4}
+"""How often, in a hundred threads."""
+SECOND = 1_000_000
+RECORD = (
+    b'0 1.7.0 0102030405060708 {"schema_version":"1.7.0","thread_id":"%b","status":"%b",'
+    b'"created_at":"2026-10-30T14:49:52.000000Z"}'
+)
+
+
+class Bulk:
+    """Threads whose facts follow from their numbers.
+
+    Thread n was updated n seconds after 1970; every thousandth is due then, every third in far future; a hundred
+    tenants and five graphs take turns; every 20,000th is rare.
+    """
+
+    def __init__(self, count: int) -> None:
+        rng = random.Random(1)
+        self.states = rng.choices(list(STATES), list(STATES.values()), k=count)
+        self.count = count
+
+    def facts(self, number: int) -> tuple[str, int, int | None, str, str, dict[str, str]]:
+        """Return state, updated, due, graph, version and metadata."""
+        due = number * SECOND if number % 1000 == 0 else 2**52 if number % 3 == 0 else None
+        metadata = {"tenant": f"t{number % 100}", "rare": "yes" if number % 20_000 == 0 else "no"}
+        return self.states[number], number * SECOND, due, f"g{number % 5}", str(number % 2), metadata
+
+    def put(self, place: Place) -> None:
+        """Put them in; the place has been set up."""
+        (server,) = place.servers
+        keys = place.keys
+        members: dict[int, list[bytes]] = {}
+        commands: list[tuple[bytes, ...]] = []
+        for number in range(self.count):
+            state, updated, due, graph, version, metadata = self.facts(number)
+            name = f"t{number}"
+            bucket = keys.bucket(name.encode())
+            when = moment(updated)
+            facts = [when, state, None if due is None else moment(due), graph, version, metadata]
+            record = RECORD % (name.encode(), state.encode())
+            commands.append(
+                (
+                    b"HSET",
+                    keys.thread(bucket, name.encode()),
+                    b"head",
+                    b"0 0 0 0 0 0  0102030405060708 ",
+                    b"facts",
+                    json.dumps(facts, separators=(",", ":")).encode(),
+                    b"r0",
+                    record,
+                    b"s0",
+                    b"{}",
+                )
+            )
+            members.setdefault(bucket, []).extend(_members(facts, when + name))
+        for bucket, found in members.items():
+            for at in range(0, len(found), 2000):
+                scored = [part for member in found[at : at + 2000] for part in (b"0", member)]
+                commands.append((b"ZADD", keys.tags[bucket] + b"index", *scored))
+        with socket.create_connection((server.host, server.port)) as connection:  # type: ignore[attr-defined]
+            for at in range(0, len(commands), 1000):
+                part = commands[at : at + 1000]
+                connection.sendall(pack(part))
+                lines = 0
+                while lines < len(part):
+                    lines += connection.recv(1 << 16).count(b"\n")
+
+
+def _members(facts: list[Any], place: str) -> Iterator[bytes]:
+    _, state, due, graph, version, metadata = facts
+    yield f"a{place}".encode()
+    yield f"s{state}\0{place}".encode()
+    if due is not None:
+        yield f"d{due}{place}".encode()
+    yield f"g{graph}\0{place}".encode()
+    yield f"v{graph}\0{version}\0{place}".encode()
+    for key, value in metadata.items():
+        yield f"m{key}\0{value}\0{place}".encode()

@@ -1,0 +1,119 @@
+"""With Sentinels the master is found by its name, and found again after a failover."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import attrs
+import pytest
+from redis_support import opened, save
+
+from strata_conformance.servers import ServerFailedError, ValkeyServer
+from strata_conformance.servers.fixtures import server_or_outcome
+from strata_core.errors import StoreUnavailableError
+from strata_redis import RedisBackend
+
+WHO = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "orders")
+
+
+@attrs.frozen
+class Watched:
+    """A master, its replica, and a Sentinel that watches them."""
+
+    master: ValkeyServer
+    replica: ValkeyServer
+    sentinel: ValkeyServer
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:1,127.0.0.1:{self.sentinel.port}/0?sentinel=orders"
+
+
+class SentinelServer(ValkeyServer):
+    """A Valkey that watches others."""
+
+    def _command(self):  # type: ignore[no-untyped-def]  # as its base
+        program, *arguments = super()._command()
+        config = self.folder / "sentinel.conf"
+        if not config.exists():
+            config.write_text(f"dir {self.folder}\n")
+        kept = ["--port", str(self.port), "--bind", self.host]
+        assert arguments
+        return [program, str(config), "--sentinel", *kept]
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    with ExitStack() as stack:
+        master, replica = (
+            stack.enter_context(server_or_outcome(ValkeyServer(own=True, settings={"repl-diskless-sync-delay": 0})))
+            for _ in range(2)
+        )
+        sentinel = stack.enter_context(server_or_outcome(SentinelServer(own=True)))
+        replica.command("REPLICAOF", master.host, master.port)
+        sentinel.command("SENTINEL", "MONITOR", "orders", master.host, master.port, 1)
+        sentinel.command("SENTINEL", "SET", "orders", "down-after-milliseconds", 300)
+        yield Watched(master, replica, sentinel)
+
+
+async def until(condition) -> None:  # type: ignore[no-untyped-def]  # any condition
+    for _ in range(3000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come about")
+
+
+def test_a_failover_is_survived(watched: Watched) -> None:
+    """Scripts are not known there, and what had reached the replica is there."""
+
+    async def check() -> None:
+        await until(lambda: b"slave0:" in watched.master.command("INFO", "replication"))
+        async with opened(watched.url) as backend:
+            await backend.commit([save("t")])
+            await until(lambda: b"slaves=1" in watched.sentinel.command("INFO", "sentinel"))
+            await until(lambda: watched.replica.command("DBSIZE") == watched.master.command("DBSIZE"))
+            await until(lambda: is_done(watched.sentinel, "SENTINEL", "FAILOVER", "orders"))
+            await until(lambda: watched.sentinel.command(*WHO)[1] == b"%d" % watched.replica.port)
+            watched.master.kill()
+            sequence = await saved(backend)
+            rows = await backend.read("t", 0, None)
+
+        assert sequence == len(rows) - 1
+        assert 2 == len(rows)
+        assert b"t:t" in b"".join(watched.replica.command("KEYS", "*"))
+
+    asyncio.run(check())
+
+
+def is_done(server: ValkeyServer, *command: str) -> bool:
+    try:
+        server.command(*command)
+    except ServerFailedError:  # it does not know enough of the replica yet
+        return False
+    return True
+
+
+async def saved(backend: RedisBackend) -> int:
+    """Save as core does: the same step again, until the store is there."""
+    commit = save("t", write_id=os.urandom(8))
+    for _ in range(1000):
+        try:
+            (outcome,) = await backend.commit([commit])
+        except StoreUnavailableError:
+            await asyncio.sleep(0.01)
+        else:
+            return outcome.sequence  # type: ignore[union-attr]  # nothing refuses it
+    raise AssertionError("it did not come back")
+
+
+def test_a_name_that_no_sentinel_knows_is_told(watched: Watched) -> None:
+    async def check() -> None:
+        async with opened(watched.url.replace("orders", "invoices")):
+            pass
+
+    with pytest.raises(StoreUnavailableError, match="no Sentinel names a master 'invoices'") as caught:
+        asyncio.run(check())
+    assert "knows no such master" in str(caught.value)
+    assert not caught.value.maybe_written
