@@ -408,6 +408,19 @@ class TestMaps:
 
         asyncio.run(main())
 
+    def test_items_that_share_what_can_be_changed_do_not_see_each_other(self) -> None:
+        def grow(state: dict[str, Any]) -> dict[str, Any]:
+            state["items"].append("x")
+            return state
+
+        def lengths(_: Any, results: list[dict[str, Any]]) -> dict[str, Any]:
+            return {"lengths": [len(result["items"]) for result in results]}
+
+        child = new(dict).add_node("Grow", grow).add_node("Again", grow).add_edge("Grow", "Again").compile()
+        graph = new(dict).add_map("Each", child, lambda state: [state, state], lengths).compile()
+
+        assert Completed("t", {"lengths": [2, 2]}) == asyncio.run(graph.run("t", {"items": []}))
+
     def test_children_may_hold_subgraphs_groups_and_maps(self) -> None:
         def double(item: Item, results: list[Item]) -> Item:
             return Item(sum(result.number for result in results))
@@ -720,6 +733,20 @@ class TestStopping:
         assert CancelReason.CANCELLED is stopped.reason
         assert [0, 1, 2] == begun
 
+    def test_a_token_stops_a_group_before_its_next_branch(self) -> None:
+        token = CancellationToken()
+        begun = []
+
+        def branch(state: Sum, ctx: Any) -> Sum:
+            begun.append(ctx.node)
+            token.cancel()
+            return state
+
+        stopped = asyncio.run(group(dict.fromkeys("abc", branch)).run("t", Sum(), cancellation=token))
+
+        assert Cancelled("t", CancelReason.CANCELLED, "Split") == stopped
+        assert ["a"] == begun
+
     def test_both_a_failure_and_a_stop_at_once_is_a_stop(self) -> None:
         async def main() -> None:
             token = CancellationToken()
@@ -858,7 +885,7 @@ class TestCompiling:
 
         assert [(ProblemCode.INVALID_HANDLER, "G"), (ProblemCode.INVALID_HANDLER, "M")] == self.problems(graph)
 
-    @pytest.mark.parametrize("items", [None, [Item()], list])
+    @pytest.mark.parametrize("items", [None, [Item()], lambda: [Item()]])
     def test_items_are_a_function_of_the_state(self, items: Any) -> None:
         graph = new(Sum).add_map("M", single(lambda item: item), items, collect)
 

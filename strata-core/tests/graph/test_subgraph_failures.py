@@ -438,6 +438,37 @@ class TestStopping:
 
         asyncio.run(main())
 
+    def test_a_commit_inside_that_was_under_way_when_the_caller_was_cancelled_counts(
+        self, world: Any, seen: Seen
+    ) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                graph = outer(world, seen, wrapped(world, child(world, seen, wait=None)), CheckpointPolicy.EVERY_NODE)
+
+                class Cancelling:
+                    """A store whose caller is cancelled while the row of a node is written."""
+
+                    def __getattr__(self, name: str) -> Any:
+                        return getattr(store, name)
+
+                    async def save_under_lease(self, checkpoint: Any, *args: Any, **options: Any) -> Any:
+                        sequence = await store.save_under_lease(checkpoint, *args, **options)
+                        if path_of(checkpoint)[-1] == ("running", "Approve", "Send") and not task.cancelling():
+                            task.cancel()
+                            await asyncio.sleep(0)
+                        return sequence
+
+                task = asyncio.create_task(graph.run("t", Order(), Cancelling()))
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                *_, row = await world.log(store, "t")
+
+                assert ("cancelled", "Send", "Send") == path_of(row)[-1]
+                assert DONE == await graph.resume("t", None, store)
+                assert list(ALL) == seen.nodes
+
+        asyncio.run(main())
+
 
 class TestDeath:
     @pytest.mark.parametrize("at", ["Write", "Approve", "Send"])
@@ -537,6 +568,22 @@ class TestKeys:
                 await graph.run("t", Draft(), store)
 
                 assert 3 == len(set(seen.keys("A")))
+
+        asyncio.run(main())
+
+    @BOTH
+    def test_a_fallback_named_as_the_node_inside_that_failed_has_another_key(
+        self, world: Any, seen: Seen, policy: CheckpointPolicy
+    ) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                inner = new(Draft).add_node("Pay", seen.node("Pay")).compile()
+                graph = outer(world, seen, inner, policy, fallback="Pay")
+                seen.harm["Pay"] = failing(1)
+                result = await graph.run("t", Order(), store)
+
+                assert ("Before", "Pay") == result.state.done
+                assert 2 == len(set(seen.keys("Pay")))
 
         asyncio.run(main())
 

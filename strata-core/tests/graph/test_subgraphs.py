@@ -629,6 +629,36 @@ class TestHooksAndBoundaries:
 
         asyncio.run(main())
 
+    @BOTH
+    @pytest.mark.parametrize(("at", "times"), [("One", 2), ("Two", 1)])
+    def test_on_resume_counts_the_commits_of_a_subgraph_behind_the_wait(
+        self, world: Any, seen: Seen, policy: CheckpointPolicy, at: str, times: int
+    ) -> None:
+        asked: list[Draft] = []
+
+        async def main() -> None:
+            async with world.open() as store:
+                inner = new(Draft).add_node("One", seen.node("One")).add_node("Two", seen.node("Two"))
+                same: Any = {"enter": lambda state: state, "leave": lambda _, done: done}
+                graph = (
+                    new(Draft)
+                    .add_node("Ask", seen.node("Ask"))
+                    .add_interrupt_boundary("Ask")
+                    .add_subgraph("Work", inner.add_edge("One", "Two").compile(), **same)
+                    .add_edge("Ask", "Work")
+                    .compile(checkpointing=policy, clock=world.clock, on_resume=asked.append)
+                )
+                await graph.run("t", Draft(), store)
+                seen.harm[at] = lambda: 1 / 0
+                await graph.resume("t", KIM, store)
+                seen.harm.clear()
+                result = await graph.resume("t", None, store)
+
+                assert Completed("t", Draft(done=("Ask", "One", "Two"))) == result
+                assert times == len(asked)
+
+        asyncio.run(main())
+
     def test_a_completion_record_is_written_once_and_by_the_outermost_graph(self, world: Any, seen: Seen) -> None:
         async def main() -> None:
             async with world.open() as store:
