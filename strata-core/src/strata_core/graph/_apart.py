@@ -26,7 +26,7 @@ async def walk_apart(outer: Level[Any], fan_out: FanOut[Any], plan: Plan[C], sta
         outer: The level around it.
         fan_out: What it runs in.
         plan: The graph.
-        state: The state it begins with, as its own.
+        state: The state it begins with.
         path: What leads to it, for `visit_key`.
 
     Raises:

@@ -77,7 +77,7 @@ class Map:
         path = f"{level.path}{node.name}\0"
 
         def run(number: int) -> Coroutine[Any, Any, Any]:
-            return walk_apart(level, fan_out, self._child, isolate(items[number]), f"{path}{number}")
+            return walk_apart(level, fan_out, self._child, items[number], f"{path}{number}")
 
         results = await level.stop.guard(fan_out.run(len(items), run, self._limit))
         return await consult_state(

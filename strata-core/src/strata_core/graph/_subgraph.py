@@ -79,7 +79,7 @@ class Subgraph:
             state = await consult_state(level, "enter", self.child.codec.cls, self._enter, isolate(level.state))
             if level.journal.is_stored:
                 self._check_savable(state)
-            inside = go_inside(level, node, self.child, isolate(state))
+            inside = go_inside(level, node, self.child, state)
             inside.node, inside.after_wait = self.child.entry, level.after_wait
         if inside.node is not None:
             result = await inside.walk()
