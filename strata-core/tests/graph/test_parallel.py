@@ -771,6 +771,36 @@ class TestStopping:
         asyncio.run(main())
 
 
+    def test_a_caller_that_cancels_while_the_others_come_to_their_end_is_not_forgotten(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                ending, go = asyncio.Event(), asyncio.Event()
+
+                async def fails(state: Sum) -> Sum:
+                    raise ConnectionError
+
+                async def slow_to_end(state: Sum) -> Sum:
+                    try:
+                        await asyncio.Event().wait()
+                    finally:
+                        ending.set()
+                        await go.wait()
+                    raise AssertionError
+
+                graph = group({"slow": slow_to_end, "fails": fails}, compile_with={"clock": world.clock})
+                task = asyncio.create_task(graph.run("t", Sum(), store))
+                await ending.wait()
+                task.cancel()
+                await asyncio.sleep(0)
+                go.set()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+
+                assert [("cancelled", "Split", "Split")] == await world.rows(store, "t")
+
+        asyncio.run(main())
+
+
 class TestRecovery:
     @pytest.mark.parametrize("kind", ["group", "map"])
     def test_everything_runs_again_with_its_keys(self, world: Any, kind: str) -> None:
