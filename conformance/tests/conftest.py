@@ -13,10 +13,8 @@ import pytest
 SKIPS = {
     "TestMemory": 30,
     "TestSlowMemory": 30,
-    "TestRecordingStore": 28,
-    "TestRecordingBackend": 30,
-    "TestFaultyStore": 28,
-    "TestFaultyBackend": 30,
+    "TestBothStores": 28,
+    "TestBothBackends": 30,
     "TestFolder": 23,
 }
 _skipped: Counter[str] = Counter()

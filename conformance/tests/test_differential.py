@@ -1,6 +1,7 @@
 """One random program on every installed store at once: each call comes to the same outcome, or error, everywhere."""
 
 import asyncio
+import itertools
 import os
 import tempfile
 from collections.abc import Callable
@@ -14,7 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import strata_core
+from strata_conformance.servers.fixtures import postgres_server, redis_server, valkey_server
 from strata_conformance.stores import FaultyStore, RecordingStore
+from strata_core.clock import Clock, SystemClock
 from strata_core.errors import ConflictError, InvalidInputError, StrataError
 from strata_core.memory import MemoryBackend
 from strata_core.options import Deltas, Offload
@@ -35,6 +39,8 @@ from strata_core.store import RowStore
 from strata_core.testing import FakeClock
 from strata_folder import FolderBackend
 from strata_sqlite import SqliteBackend, SqliteOptions, Synchronous
+
+__all__ = ["postgres_server", "redis_server", "valkey_server"]
 
 BASE = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -65,6 +71,14 @@ BACKENDS: dict[str, Callable[[Path, FakeClock], RowBackend]] = {
     ),
     "folder": lambda folder, clock: FolderBackend(folder / "threads", clock=clock),
 }
+SERVERS = {
+    "Postgres": ("postgres_server", "schema"),
+    "Valkey": ("valkey_server", "prefix"),
+    "Redis": ("redis_server", "prefix"),
+}
+"""The stores on servers: the fixture of the server, and what of the URL sets a store apart."""
+NEAR = timedelta(seconds=30)
+"""Clocks of servers go on by themselves."""
 WRAPPERS: dict[str, Callable[[RowStore], Any]] = {"recording": RecordingStore, "faulty": FaultyStore}
 OPTIONS: dict[str, dict[str, Any]] = {"deltas": {"deltas": Deltas(full_every=3), "offload": Offload(threshold=20)}}
 
@@ -178,11 +192,24 @@ steps = st.one_of(
 )
 
 
+@attrs.frozen(eq=False)
+class Left:
+    """How long a lease lives on."""
+
+    time: timedelta
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Left) and abs(self.time - other.time) < NEAR
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @attrs.define
 class Side:
     """One of the stores, and what it gave that later calls give back: leases in order, and the latest cursor."""
 
     store: Any
+    clock: Clock
     leases: list[Lease] = attrs.field(factory=list)
     tokens: dict[int, int] = attrs.field(factory=dict)
     cursor: str | None = None
@@ -236,7 +263,7 @@ class Side:
         """Return an outcome with tokens as ranks, and without write IDs of the store's own making."""
         if isinstance(value, Lease):
             rank = self.tokens.setdefault(value.token, len(self.tokens))
-            return value.thread_id, rank, value.owner, value.expires_at, value.saved
+            return value.thread_id, rank, value.owner, Left(value.expires_at - self.clock.now()), value.saved
         if isinstance(value, LogEntry):
             return value.sequence, value.checkpoint, repr(value.checkpoint.frozen_state)
         if isinstance(value, LogPage):
@@ -248,21 +275,25 @@ class Side:
 
 
 async def run(program: list[tuple[str, dict[str, Any]]], folder: Path) -> None:
-    """Run a program on all stores, call by call."""
+    """Run a program on all stores that are files or memory, call by call."""
     clock = FakeClock()
     async with AsyncExitStack() as stack:
         sides = {}
         for name, make in BACKENDS.items():
             store: Any = await stack.enter_async_context(RowStore(make(folder, clock), **OPTIONS.get(name, {})))
-            sides[name] = Side(WRAPPERS[name](store) if name in WRAPPERS else store)
-        for number, (op, arguments) in enumerate(program):
-            if op == "advance":
-                clock.advance(arguments["seconds"])
-                continue
-            outcomes = {name: await side.call(op, arguments) for name, side in sides.items()}
-            odd = {name: outcome for name, outcome in outcomes.items() if outcome != outcomes["memory"]}
+            sides[name] = Side(WRAPPERS[name](store) if name in WRAPPERS else store, clock)
+        await compare_calls(program, sides, clock)
 
-            assert not odd, f"{odd} in call {number}, {op}, where memory came to {outcomes['memory']}"
+
+async def compare_calls(program: list[tuple[str, dict[str, Any]]], sides: dict[str, Side], clock: FakeClock) -> None:
+    for number, (op, arguments) in enumerate(program):
+        if op == "advance":
+            clock.advance(arguments["seconds"])
+            continue
+        outcomes = {name: await side.call(op, arguments) for name, side in sides.items()}
+        odd = {name: outcome for name, outcome in outcomes.items() if outcome != outcomes["memory"]}
+
+        assert not odd, f"{odd} in call {number}, {op}, where memory came to {outcomes['memory']}"
 
 
 @pytest.mark.parametrize("length", [6, 25])
@@ -280,6 +311,33 @@ def test_all_stores_come_to_the_same_outcomes(length: int) -> None:
     def compare(program: list[tuple[str, dict[str, Any]]]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(run(program, Path(folder)))
+
+    compare()
+
+
+@pytest.mark.parametrize("store", SERVERS)
+def test_a_store_on_a_server_comes_to_the_same_outcomes(store: str, request: pytest.FixtureRequest) -> None:
+    """As memory does; time stands still, as no test can move a server's clock."""
+    fixture, apart = SERVERS[store]
+    server = request.getfixturevalue(fixture)
+    names = itertools.count()
+
+    async def on_server(program: list[tuple[str, dict[str, Any]]]) -> None:
+        memory_clock, url = FakeClock(), f"{server.url}?{apart}=differ_{os.getpid()}_{next(names)}"
+        async with RowStore(MemoryBackend(memory_clock)) as memory, strata_core.open_store(url) as other:
+            sides = {"memory": Side(memory, memory_clock), store: Side(other, SystemClock())}
+            await compare_calls(program, sides, memory_clock)
+
+    @settings(
+        max_examples=500 if SOAK else 8,
+        derandomize=not SOAK,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(steps.filter(lambda step: step[0] != "advance"), min_size=30, max_size=30))
+    def compare(program: list[tuple[str, dict[str, Any]]]) -> None:
+        asyncio.run(on_server(program))
 
     compare()
 

@@ -133,6 +133,23 @@ def test_every_read_is_one_round_trip_of_one_statement(proxy: FaultProxy, url: s
     with_backend(proxy.url(url), check)
 
 
+def test_fifty_waiting_loads_are_one_round_trip(proxy: FaultProxy, url: str) -> None:
+    """As those of fifty threads that go on together; one of a thread that does not exist is among them."""
+
+    async def check(backend: PostgresBackend) -> None:
+        threads = [f't{number}"\\,' for number in range(50)]
+        for whole in (True, False):
+            await backend.commit([save(each, whole=whole, body=each.encode()) for each in threads])
+        with proxy.recording() as recording:
+            loads = await asyncio.gather(*(backend.read(each, None, None) for each in [*threads, "none", threads[7]]))
+
+        assert (1, ONE_STATEMENT) == (recording.round_trips, sent(recording))
+        assert [[0, 1]] * 50 + [[], [0, 1]] == [[row.sequence for row in rows] for rows in loads]
+        assert [each.encode() for each in threads] == [rows[-1].body for rows in loads[:50]]
+
+    with_backend(proxy.url(url), check)
+
+
 def test_a_page_of_threads_is_one_round_trip(proxy: FaultProxy, url: str) -> None:
     async def check() -> None:
         async with RowStore(PostgresBackend(proxy.url(url))) as store:

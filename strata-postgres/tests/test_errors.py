@@ -224,6 +224,27 @@ def test_a_write_whose_connection_breaks_may_have_been_done_and_can_be_repeated(
     with_backend(proxy.url(url), check)
 
 
+def test_of_loads_that_go_together_one_that_is_damaged_fails_alone(url: str) -> None:
+    async def check(backend: PostgresBackend) -> None:
+        await backend.commit([save(f"t{number}") for number in range(5)])
+        query(
+            url,
+            "CREATE FUNCTION damaged(bytea) RETURNS bytea LANGUAGE plpgsql AS $$ BEGIN "
+            "IF $1 = 'damage' THEN RAISE data_corrupted; END IF; RETURN $1; END $$; "
+            "UPDATE strata_rows SET body = 'damage' WHERE thread = (SELECT thread FROM strata_heads "
+            "WHERE thread_id = 't3'); ALTER TABLE strata_rows RENAME TO kept; "
+            f"CREATE VIEW strata_rows AS SELECT thread, sequence, whole_at, write_id, version, envelope, "
+            f"{backend._schema}.damaged(body) AS body FROM kept",
+        )
+        loads = (backend.read(f"t{number}", None, None) for number in range(5))
+        outcomes = await asyncio.gather(*loads, return_exceptions=True)
+
+        assert isinstance(outcomes.pop(3), CorruptCheckpointError)
+        assert [1] * 4 == [len(rows) for rows in outcomes if not isinstance(rows, BaseException)]
+
+    with_backend(url, check)
+
+
 def test_a_server_that_does_not_answer_loses_the_connection_and_the_next_call_works(
     proxy: FaultProxy, url: str
 ) -> None:

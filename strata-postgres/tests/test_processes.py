@@ -28,8 +28,7 @@ def test_four_processes_that_write_own_and_shared_threads_lose_nothing(url: str)
 
 
 def test_twenty_processes_that_open_a_new_schema_together_set_it_up_once(url: str) -> None:
-    for process in [start("open_and_close.py", url, f"t{number}") for number in range(20)]:
-        finish(process)
+    finish(start("open_and_close.py", url, 20))
 
     assert [(20,)] == query(url, "SELECT count(*) FROM checkpoints")
     assert [(VERSION,)] == query(url, "SELECT version FROM strata_version")
@@ -38,8 +37,7 @@ def test_twenty_processes_that_open_a_new_schema_together_set_it_up_once(url: st
 def test_processes_that_open_an_old_schema_together_upgrade_it_once(url: str) -> None:
     golden_version_1(url)
     before = query(url, "SELECT * FROM strata_rows ORDER BY thread, sequence")
-    for process in [start("open_and_close.py", url, f"t{number}") for number in range(6)]:
-        finish(process)
+    finish(start("open_and_close.py", url, 6))
 
     assert [(VERSION,)] == query(url, "SELECT version FROM strata_version")
     old = "SELECT r.* FROM strata_rows AS r JOIN strata_heads AS h USING (thread) WHERE h.thread_id !~ '^t[0-9]'"

@@ -130,7 +130,7 @@ def test_an_immediate_stop_under_twenty_writers_loses_and_doubles_nothing(server
                 kind = (journal.write, journal.write_conditionally, journal.write_under_lease, journal.purge)
                 work.append(kind[number // 2 % 4](store, f"{number}"))
             tasks = [asyncio.ensure_future(each) for each in work]
-            failures = []
+            failures: list[int] = []
             for _ in range(ROUNDS):
                 await reached(journal, journal.calls + 200)
                 await asyncio.to_thread(server.stop, immediate=True)
@@ -160,7 +160,8 @@ def test_an_immediate_stop_under_twenty_writers_loses_and_doubles_nothing(server
 
         assert min(failures) > 0
         assert 16 == len(journal.rows)
-        assert 0 < journal.purged <= len(journal.finished)
+        # Of two purges whose answers were lost, both may count a thread: neither can tell whose erasure it was.
+        assert 0 < journal.purged < 2 * len(journal.finished)
         assert [(16,)] == query(database.url, "SELECT count(*) FROM strata_heads")
         assert [(0, 0)] == query(
             database.url,

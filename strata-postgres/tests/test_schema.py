@@ -10,7 +10,7 @@ from postgres_support import DIGEST, EXAMPLE_TIME, contents, golden_version_1, o
 from strata_conformance.servers import Database
 from strata_core.errors import SchemaVersionError, StoreUnavailableError
 from strata_core.options import Setup
-from strata_core.rows import Committed, HeadQuery
+from strata_core.rows import Committed, Drop, HeadQuery, Take
 from strata_postgres import PostgresBackend, _setup
 from strata_postgres._schema import NAMES, STEPS, VERSION
 
@@ -291,3 +291,59 @@ def test_settings_of_the_role_do_not_matter(postgres_database: Database) -> None
         ):
             connection.execute(f'ALTER DATABASE "{postgres_database.name}" SET {setting}'.encode())
     with_backend(postgres_database.url, check)
+
+
+@pytest.mark.parametrize("upgraded", [False, True])
+def test_no_function_looks_along_its_callers_search_path_or_runs_in_a_parallel_plan(url: str, upgraded: bool) -> None:
+    """Before version 17 of the server, a block with EXCEPTION in a parallel plan fails the query."""
+    if upgraded:
+        golden_version_1(url)
+    with_backend(url, nothing)
+    functions = query(
+        url,
+        "SELECT proname, proconfig::text LIKE '%%search_path=pg_catalog, pg_temp%%', proparallel::text FROM pg_proc "
+        "WHERE pronamespace = to_regnamespace(%s) ORDER BY 1",
+        PostgresBackend(url)._address.options.schema,
+    )
+
+    assert [
+        ("strata_commit_1", True, "u"),
+        ("strata_json", True, "u"),
+        ("strata_list_1", True, "u"),
+        ("strata_text", True, "u"),
+    ] == functions
+
+
+TRAPS = """
+CREATE FUNCTION public.trap(anyelement, anyelement) RETURNS anyelement LANGUAGE plpgsql AS $$
+    BEGIN RAISE 'somebody else''s function ran'; END $$;
+CREATE FUNCTION public.array_remove(bigint[], integer) RETURNS bigint[] LANGUAGE sql AS 'SELECT public.trap($1, $1)';
+CREATE FUNCTION public.convert_from(bytea, text) RETURNS text LANGUAGE sql AS 'SELECT public.trap($2, $2)';
+CREATE FUNCTION public.hashtextextended(text, integer) RETURNS integer LANGUAGE sql AS 'SELECT public.trap(2, 2)';
+CREATE FUNCTION public.append(bigint[], bigint) RETURNS bigint[] LANGUAGE sql AS 'SELECT public.trap($1, $1)';
+CREATE FUNCTION public.times(numeric, integer) RETURNS numeric LANGUAGE sql AS 'SELECT public.trap($1, $1)';
+CREATE FUNCTION public.times(bigint, interval) RETURNS interval LANGUAGE sql AS 'SELECT public.trap($2, $2)';
+CREATE FUNCTION public.differ(bigint[], bigint[]) RETURNS boolean LANGUAGE sql AS 'SELECT public.trap(true, true)';
+CREATE OPERATOR public.|| (LEFTARG = bigint[], RIGHTARG = bigint, FUNCTION = public.append);
+CREATE OPERATOR public.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = public.times);
+CREATE OPERATOR public.* (LEFTARG = bigint, RIGHTARG = interval, FUNCTION = public.times);
+CREATE OPERATOR public.<> (LEFTARG = bigint[], RIGHTARG = bigint[], FUNCTION = public.differ);
+"""
+"""What anybody who may create in a schema on the search path can lay there: it fits better than PostgreSQL's own."""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_others_put_on_the_search_path_is_never_run(postgres_database: Database, when: str) -> None:
+    async def use(backend: PostgresBackend) -> None:
+        (taken,) = await backend.commit([save("t", lease=Take("worker", 60_000_000), due=EXAMPLE_TIME)])
+        await backend.commit([save("t", "completed", token=taken.token, lease=Drop())])
+        await backend.read_head("t")
+        for leased in (True, False):
+            await backend.list_heads(HeadQuery(leased=leased, due_until=EXAMPLE_TIME))
+        for view in ("threads", "checkpoints", "checkpoint_blobs"):
+            query(postgres_database.url, f"SELECT * FROM {view}")
+
+    if when == "after":
+        with_backend(postgres_database.url, nothing)
+    postgres_database.execute(TRAPS)
+    with_backend(postgres_database.url, use)

@@ -78,7 +78,7 @@ EVERYTHING = "STRATA_SOAK" in os.environ
 SAMPLE = 3
 """How many promises that a mutant must keep are tried on it here; with STRATA_SOAK, all."""
 PER_PROMISE = 2
-"""How many parameter sets of each of those are tried: enough to tell."""
+"""How many parameter sets of each of those are tried: enough to tell.  Of what it breaks, all are."""
 
 
 def author_of(name: str, promises: Iterable[str], broken: type) -> type:
@@ -146,12 +146,14 @@ class Verdict:
 
     Attributes:
         failed: Promises by the name of the class.
+        errors: As `failed`: those whose test was not even reached, or not left in order, as when a fixture raises.
         passed: As `failed`.
         skipped: As `failed`.
     """
 
     def __init__(self) -> None:
         self.failed: dict[str, set[str]] = defaultdict(set)
+        self.errors: dict[str, set[str]] = defaultdict(set)
         self.passed: dict[str, set[str]] = defaultdict(set)
         self.skipped: dict[str, set[str]] = defaultdict(set)
 
@@ -161,14 +163,17 @@ class Verdict:
         for item in items:
             name, promise = _identity(item)
             seen[name, promise] += 1
-            if seen[name, promise] <= PER_PROMISE or (name in MUTANTS and MUTANTS[name].promise == promise):
+            is_broken = name in MUTANTS and promise in {MUTANTS[name].promise, *MUTANTS[name].also}
+            if is_broken or seen[name, promise] <= PER_PROMISE:
                 kept.append(item)
         items[:] = kept
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         name, promise = _identity(item)
         if call.excinfo is not None:
-            (self.skipped if call.excinfo.errisinstance(pytest.skip.Exception) else self.failed)[name].add(promise)
+            is_skip = call.excinfo.errisinstance(pytest.skip.Exception)
+            found = self.skipped if is_skip else self.failed if call.when == "call" else self.errors
+            found[name].add(promise)
         elif call.when == "call":
             self.passed[name].add(promise)
 
@@ -223,7 +228,7 @@ def test_the_good_store_fails_nothing_and_skips_only_refusals(
     verdict = judge(pytester, monkeypatch, [author_of("Good", ROWS, mutants_expiry.Expiring)])
     refusals = {identity for identity in ROWS if any(need.startswith("no ") for need in PROMISES[identity].needs)}
 
-    assert set() == verdict.failed["Good"]
+    assert set() == verdict.failed["Good"] | verdict.errors["Good"]
     assert refusals == verdict.skipped["Good"]
     assert set(ROWS) - refusals == verdict.passed["Good"]
 
@@ -232,7 +237,7 @@ def test_the_good_blob_store_fails_nothing(pytester: pytest.Pytester, monkeypatc
     """Without a mutation no promise of a blob store is broken."""
     verdict = judge(pytester, monkeypatch, [author_of("Good", BLOBS, Blobs)])
 
-    assert set() == verdict.failed["Good"]
+    assert set() == verdict.failed["Good"] | verdict.errors["Good"]
     assert set(BLOBS) == verdict.passed["Good"]
 
 
@@ -244,7 +249,7 @@ def test_a_store_that_declares_nothing_is_held_to_all_that_needs_nothing(
     verdict = judge(pytester, monkeypatch, [author_of("Bare", ROWS, bare)])
     needing = {identity for identity in ROWS if any(not n.startswith("no ") for n in PROMISES[identity].needs)}
 
-    assert set() == verdict.failed["Bare"]
+    assert set() == verdict.failed["Bare"] | verdict.errors["Bare"]
     assert needing == verdict.skipped["Bare"]
     assert set(ROWS) - needing == verdict.passed["Bare"]
 
@@ -255,6 +260,7 @@ def test_a_mutant_fails_what_it_breaks(verdict: Verdict, name: str) -> None:
     mutant = MUTANTS[name]
     expected = {mutant.promise} | mutant.also
 
+    assert set() == verdict.errors[name], "a fixture failed, and no test"
     assert {mutant.promise} == {mutant.promise} & verdict.failed[name]
     assert set() == verdict.failed[name] - expected
     assert set() == expected & verdict.passed[name] - verdict.failed[name]

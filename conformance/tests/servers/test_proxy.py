@@ -274,3 +274,25 @@ def test_two_proxies_in_front_of_one_server_do_not_meet(valkey_server: ValkeySer
             assert b"+PONG\r\n" == client.recv(100)
 
     assert (0, 1) == (one.requests, other.requests)
+
+
+def test_two_connections_that_are_made_at_once_have_numbers_of_their_own(valkey_proxy: FaultProxy) -> None:
+    """Both wait to be accepted while the proxy is busy, so that it accepts them in one go."""
+    busy, free = threading.Event(), threading.Event()
+
+    def be_busy() -> None:
+        busy.set()
+        free.wait(10)
+
+    assert valkey_proxy._loop is not None
+    valkey_proxy._loop.call_soon_threadsafe(be_busy)
+    busy.wait(10)
+    clients = [socket.create_connection((valkey_proxy.host, valkey_proxy.port), 10) for _ in range(2)]
+    free.set()
+    with valkey_proxy.recording() as recording:
+        for client in clients:
+            client.sendall(b"*1\r\n$4\r\nPING\r\n")
+            assert b"+PONG\r\n" == client.recv(100)
+            client.close()
+
+    assert {1, 2} == {request.connection for request in recording.requests}

@@ -26,6 +26,27 @@ if SERVERS & set(STORES):
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what another store cannot change: it runs once, on memory, in the environment of core.
+
+    That is a test that asks for no storage, and one that is marked `once`, with the reason.
+    """
+    here = Path(__file__).parent
+    left_out = [item for item in items if here in item.path.parents and not _is_due(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+def _is_due(item: pytest.Item) -> bool:
+    callspec: Any = getattr(item, "callspec", None)
+    store = "memory" if callspec is None else callspec.params.get("fresh_storage", "memory")
+    if store == "memory":
+        return "memory" in STORES
+    return item.get_closest_marker("once") is None
+
+
 class Mortal:
     """A store as one process has it: once the process is dead, nothing reaches the store any more."""
 

@@ -33,6 +33,8 @@ from strata_core.graph import (
 from strata_core.memory import MemoryBackend
 from strata_core.store import RowStore
 
+pytestmark = pytest.mark.once("arguments, tokens, loops; a store that is down is a wrapper around any")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

@@ -16,6 +16,8 @@ from strata_core.errors import GraphValidationError, InvalidInputError
 from strata_core.graph import Completed, ProblemCode, RetryPolicy, StateGraph
 from strata_core.records import GraphIdentity
 
+pytestmark = pytest.mark.once("it compiles graphs and opens no store")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

@@ -29,6 +29,8 @@ from strata_core.graph import (
 )
 from strata_core.records import ThreadState
 
+pytestmark = pytest.mark.once("functions of the graph, called between two calls of the store")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

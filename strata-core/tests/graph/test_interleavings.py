@@ -57,6 +57,30 @@ class Held:
         await self.go.wait()
 
 
+class Overtaken:
+    """A store on which somebody else is faster than the first write, and whose n-th call cancels who makes it."""
+
+    def __init__(self, store: Any, rival: Any, at: int) -> None:
+        self._store = store
+        self._rival = rival
+        self._at = at
+        self._made = 0
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*args: Any, **options: Any) -> Any:
+            number, self._made = self._made, self._made + 1
+            if number == 1:
+                await self._rival()
+            if number == self._at:
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+                await asyncio.sleep(0)
+            return await getattr(self._store, name)(*args, **options)
+
+        return call
+
+
 class Meeting:
     """What two calls came to, one of which was held up while the other one ran."""
 
@@ -275,6 +299,38 @@ def test_of_an_answer_and_a_wake_one_wins(world: Any, policy: CheckpointPolicy, 
         assert {"answer", "wake"} == winners
 
     asyncio.run(main())
+
+
+@BOTH
+@pytest.mark.parametrize("late", [lambda graph: resume(graph, "late"), wake], ids=["answer", "wake"])
+@pytest.mark.parametrize(
+    "rival", [lambda graph: resume(graph, "rival"), lambda graph: end(graph, "rival")], ids=["answer", "end"]
+)
+def test_a_call_that_was_too_late_writes_nothing_wherever_it_is_cancelled_then(
+    world: Any, policy: CheckpointPolicy, late: Any, rival: Any
+) -> None:
+    async def main() -> None:
+        graph = compiled(world, policy)
+        async with world.open() as store:
+            for at in count(1):
+                thread_id = uuid4().hex
+                await store.save(row(thread_id, INTERRUPTED))
+                overtaken = Overtaken(store, lambda thread_id=thread_id: rival(graph)(store, thread_id), at)
+                task = asyncio.create_task(late(graph)(overtaken, thread_id))
+                await asyncio.wait({task})
+                log = await world.log(store, thread_id)
+
+                assert {"rival"} == {told_by(row) for row in log[1:]}
+                assert "cancelled" not in [row.status.value for row in log]
+                if not task.cancelled():
+                    assert at > 2, "it was cancelled nowhere behind its refusal"
+                    break
+
+    asyncio.run(main())
+
+
+def told_by(row: Any) -> str | None:
+    return row.metadata.get("strata.ended_by") or (row.decision and row.decision.reviewer)
 
 
 def test_a_recovery_that_freezes_anywhere_for_longer_than_its_lease_lives_writes_nothing_more(world: Any) -> None:

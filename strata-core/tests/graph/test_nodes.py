@@ -15,6 +15,8 @@ import pytest
 from strata_core.errors import InvalidInputError
 from strata_core.graph import CheckpointPolicy, Completed, Failed, FailureCode, HumanSignal, RetryPolicy, StateGraph
 
+pytestmark = pytest.mark.once("how nodes are called and tried again, between two calls of the store")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

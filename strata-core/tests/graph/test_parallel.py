@@ -770,7 +770,6 @@ class TestStopping:
 
         asyncio.run(main())
 
-
     def test_a_caller_that_cancels_while_the_others_come_to_their_end_is_not_forgotten(self, world: Any) -> None:
         async def main() -> None:
             async with world.open() as store:

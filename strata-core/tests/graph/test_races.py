@@ -564,3 +564,39 @@ class TestLeases:
                 assert None is await one.live_lease("t")
 
         asyncio.run(main())
+
+    @pytest.mark.parametrize("where", ["save_under_lease", "release_lease"])
+    def test_a_run_that_is_cancelled_while_it_learns_of_such_a_row_gives_its_lease_back(
+        self, world: Any, where: str
+    ) -> None:
+        async def main() -> None:
+            async with world.pair() as (one, other):
+
+                class Overtaken:
+                    def __getattr__(self, name: str) -> Any:
+                        return getattr(one, name)
+
+                    async def save_under_lease(self, *args: Any, **options: Any) -> Any:
+                        if not task.cancelling():
+                            await other.save((await other.load("t")).checkpoint)
+                        await self._cancel("save_under_lease")
+                        return await one.save_under_lease(*args, **options)
+
+                    async def release_lease(self, lease: Any) -> None:
+                        await self._cancel("release_lease")
+                        await one.release_lease(lease)
+
+                    async def _cancel(self, here: str) -> None:
+                        if here == where and not task.cancelling():
+                            task.cancel()
+                            await asyncio.sleep(0)
+
+                compiled = graph(world, CheckpointPolicy.EVERY_NODE)
+                task = asyncio.create_task(compiled.run("t", Order(), Overtaken()))
+                await asyncio.wait({task})
+
+                assert task.cancelled()
+                assert ["running", "running"] == [row.status.value for row in await world.log(one, "t")]
+                assert None is await one.live_lease("t")
+
+        asyncio.run(main())

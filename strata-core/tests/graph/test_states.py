@@ -34,6 +34,8 @@ from strata_core.graph._copying import isolate
 from strata_core.graph._state import StateCodec
 from strata_core.records import GraphIdentity
 
+pytestmark = pytest.mark.once("types, copies and messages: of a state, a store is given the JSON")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

@@ -26,6 +26,8 @@ from strata_core.graph import (
     StateGraph,
 )
 
+pytestmark = pytest.mark.once("tokens, deadlines, cancelled tasks; a slow store is a wrapper around any")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 
@@ -520,3 +522,42 @@ def test_a_naive_deadline_is_refused(world: Any) -> None:
 
     with pytest.raises(InvalidInputError, match=r"aware"):
         asyncio.run(graph(world, CheckpointPolicy.BOUNDARIES, does("B")).run("t", Job(), deadline=naive))
+
+
+@pytest.mark.parametrize("by", ["token", "deadline"])
+def test_a_listener_that_fails_keeps_nobody_from_stopping(
+    world: Any, by: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise ValueError("secret")
+
+    async def main() -> None:
+        token = CancellationToken()
+        heard: list[str] = []
+        begun = asyncio.Event()
+
+        async def node(state: Job, ctx: Any) -> Job:
+            for listened in (ctx.cancellation, token):
+                listened.subscribe(fail)
+                listened.subscribe(lambda: heard.append("told"))
+            begun.set()
+            return await forever(state)
+
+        compiled = graph(world, CheckpointPolicy.BOUNDARIES, node)
+        async with world.open() as store:
+            run = compiled.run("t", Job(), store, cancellation=token, deadline=timedelta(seconds=5))
+            task = asyncio.create_task(run)
+            await begun.wait()
+            if by == "token":
+                token.cancel()
+                token.subscribe(fail)
+            else:
+                world.clock.advance(5)
+
+            assert Cancelled("t", CancelReason.CANCELLED if by == "token" else CancelReason.DEADLINE, "B") == await task
+            assert ["told"] * (2 if by == "token" else 1) == heard
+
+    asyncio.run(main())
+
+    assert "a listener to a cancellation failed: ValueError" in caplog.messages
+    assert "secret" not in caplog.text

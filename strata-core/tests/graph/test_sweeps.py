@@ -221,12 +221,18 @@ class Listing:
 
 
 class TestListingFails:
-    def test_at_once_and_nothing_is_done(self, world: Any) -> None:
+    @pytest.mark.parametrize("call", ["recover_all", "wake_due"])
+    @pytest.mark.parametrize(
+        "error",
+        [StoreUnavailableError("down"), SchemaVersionError("was never set up", found="none", supported="2")],
+        ids=["down", "never-set-up"],
+    )
+    def test_at_once_and_nothing_is_done(self, world: Any, error: Exception, call: str) -> None:
         async def main() -> None:
             async with world.open() as store:
                 await store.save(dead("t"))
-                with pytest.raises(StoreUnavailableError):
-                    await counting(world).recover_all(Listing(store, 0, StoreUnavailableError("down")))
+                with pytest.raises(type(error)):
+                    await getattr(counting(world), call)(Listing(store, 0, error))
 
                 assert 1 == len(await world.log(store, "t"))
 
@@ -276,6 +282,32 @@ def test_cancelling_it_leaves_every_thread_whole(world: Any) -> None:
             assert {("cancelled", "A", "A"): 4, ("running", None, "A"): 2} == last
             assert [None] * 6 == [await store.live_lease(f"t{n}") for n in range(6)]
             assert before == len(asyncio.all_tasks())
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_node_that_cancels_its_own_task_stops_nobody_else_and_is_told(world: Any, concurrency: int) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+
+            async def work(state: Any, ctx: Any) -> Any:
+                if ctx.thread_id in {"t1", "t4"}:
+                    task = asyncio.current_task()
+                    assert task is not None
+                    task.cancel()
+                    await asyncio.sleep(0)
+                return {"n": state["n"] + 1}
+
+            for n in range(6):
+                await store.save(dead(f"t{n}", n))
+            report = await counting(world, work).recover_all(store, concurrency=concurrency)
+
+            assert finished("t0", "t2", "t3", "t5") == report.results
+            assert {"t1", "t4"} == set(report.errors)
+            assert {RuntimeError} == set(map(type, report.errors.values()))
+            assert report.is_complete
+            assert ("cancelled", "A", "A") == (await world.rows(store, "t4"))[-1]
 
     asyncio.run(main())
 

@@ -26,6 +26,8 @@ from strata_core.records import Wait, WaitKind
 from strata_core.store import RowStore
 from strata_core.testing import FakeClock
 
+pytestmark = pytest.mark.once("how due times are worked out; test_wake.py shows that stores keep them")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

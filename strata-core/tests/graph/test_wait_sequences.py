@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,8 @@ from strata_core.graph import (
 from strata_core.memory import MemoryBackend
 from strata_core.store import RowStore
 from strata_core.testing import FakeClock
+
+pytestmark = pytest.mark.once("a model of the waits against thousands of threads in memory")
 
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""

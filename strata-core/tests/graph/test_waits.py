@@ -34,6 +34,8 @@ from strata_core.records import (
     WaitKind,
 )
 
+pytestmark = pytest.mark.once("rules, judged by the row that was read; test_table.py shows that stores keep it")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

@@ -16,6 +16,8 @@ from strata_core.memory import MemoryBackend
 from strata_core.records import CheckpointStatus, GraphIdentity
 from strata_core.store import RowStore
 
+pytestmark = pytest.mark.once("the wording of messages")
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

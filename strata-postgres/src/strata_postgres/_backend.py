@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,9 +16,10 @@ from strata_postgres._errors import never_set_up
 from strata_postgres._heads import head_from
 from strata_postgres._list import CALL as LIST
 from strata_postgres._list import page_statement
+from strata_postgres._loads import Loads
 from strata_postgres._options import PostgresOptions
 from strata_postgres._pool import Pool
-from strata_postgres._read import BLOBS, HEAD, LATEST, RANGE
+from strata_postgres._read import BLOBS, HEAD, LATEST, LATEST_OF_ALL, RANGE
 from strata_postgres._schema import VERSION, quoted
 from strata_postgres._setup import VERSION_OF, look, looked, set_up
 
@@ -68,8 +70,11 @@ class PostgresBackend(RowBackend):
         self._closing: Pool | None = None
         self._read_only = False
         self._version = 0  # of the schema, as far as it was looked at
-        self._call, self._head, self._latest, self._range, self._blobs, self._list, self._version_of = (
-            statement.replace("{s}", self._schema) for statement in (CALL, HEAD, LATEST, RANGE, BLOBS, LIST, VERSION_OF)
+        self._call, self._head, self._range, self._blobs, self._list, self._version_of = (
+            statement.replace("{s}", self._schema) for statement in (CALL, HEAD, RANGE, BLOBS, LIST, VERSION_OF)
+        )
+        self._latest, self._latest_of_all = (
+            statement.replace("{s}", self._schema) for statement in (LATEST, LATEST_OF_ALL)
         )
 
     def __repr__(self) -> str:
@@ -84,6 +89,7 @@ class PostgresBackend(RowBackend):
         if read_only and not self._version:
             raise never_set_up(self._address)
         self._pool = pool
+        self._loads = Loads(functools.partial(self._read_latest, pool), pool.start)
         await pool.open()
 
     async def _prepare(self, pool: Pool, *, create: bool) -> int:
@@ -131,11 +137,23 @@ class PostgresBackend(RowBackend):
 
     async def read(self, thread_id: str, first: int | None, last: int | None) -> Sequence[Row]:
         if first is None:
-            records = await self._read(self._latest, {"thread_id": thread_id}, thread_id)
-        else:
-            values = {"thread_id": thread_id, "first": first, "last": last}
-            records = await self._read(self._range, values, thread_id)
+            self._opened()
+            return await self._loads.load(thread_id)
+        values = {"thread_id": thread_id, "first": first, "last": last}
+        records = await self._read(self._range, values, thread_id)
         return [Row(*record) for record in records]
+
+    async def _read_latest(self, pool: Pool, threads: Sequence[str]) -> dict[str, list[Row]]:
+        if not self._version:
+            await self._look_again(_OLDEST_READ)
+        if len(threads) == 1:
+            (thread_id,) = threads
+            records = await pool.fetch(self._latest, {"thread_id": thread_id}, thread_id=thread_id)
+            return {thread_id: [Row(*record) for record in records]}
+        found: dict[str, list[Row]] = {}
+        for thread_id, *record in await pool.fetch(self._latest_of_all, (text_array(threads),)):
+            found.setdefault(thread_id, []).append(Row(*record))
+        return found
 
     async def read_blobs(self, thread_id: str, digests: Collection[str]) -> Mapping[str, bytes]:
         if not digests:

@@ -7,6 +7,9 @@ in the same order.  Whoever waits for a new head waits for a call that has all i
 waits for a lock on a new head, which it cannot see.  A head that somebody else was first to make undoes the whole call
 (``serialization_failure``), which is made again and then finds it.
 
+It finds nothing but PostgreSQL's own functions and operators: what others create in a schema on the search path of its
+caller, such as ``public``, would otherwise run with that role's rights, where its arguments fit better.
+
 Its plans do not depend on what the tables held when they were first made: every access is by a primary key, and the
 settings on the function leave the planner nothing else.
 """
@@ -21,6 +24,7 @@ __all__ = ["COMMIT"]
 
 _COMMIT: Final = """
 CREATE FUNCTION {s}.strata_commit_1(ids text[], items json, contents bytea) RETURNS text LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off

@@ -29,7 +29,7 @@ COLUMNS: Final = (
 )
 """What `head_from` takes, in this order, and after it the clock."""
 READ: Final = ", ".join(f"h.{column}" for column in COLUMNS)
-NOW: Final = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+NOW: Final = "(extract(epoch FROM statement_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint"
 """The server's clock when the statement came, which is one moment for all that it reads."""
 
 

@@ -133,13 +133,14 @@ class Pool:
         Raises:
             StrataError: Whatever went wrong, from the driver's error.
         """
-        return await self._to_its_end(self._fetch(statement, arguments, writing=writing, thread_id=thread_id))
+        return await asyncio.shield(self.start(self._fetch(statement, arguments, writing=writing, thread_id=thread_id)))
 
-    async def _to_its_end(self, work: Coroutine[Any, Any, _T]) -> _T:
+    def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Run work that goes on to its end when the caller is cancelled; `close` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
+        return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -6,7 +6,7 @@ from typing import Final
 
 from strata_postgres._heads import NOW, READ
 
-__all__ = ["BLOBS", "HEAD", "LATEST", "RANGE"]
+__all__ = ["BLOBS", "HEAD", "LATEST", "LATEST_OF_ALL", "RANGE"]
 
 HEAD: Final = f"SELECT {READ}, {NOW} FROM {{s}}.strata_heads AS h WHERE h.thread_id = %s"  # noqa: S608
 _ROW: Final = "r.sequence, r.whole_at, r.write_id, r.version, r.envelope, r.body"
@@ -18,6 +18,15 @@ CROSS JOIN LATERAL (
     WHERE r.thread = h.thread AND r.sequence BETWEEN h.whole_at AND h.sequence OFFSET 0) AS r
 WHERE h.thread_id = %(thread_id)s
 ORDER BY r.sequence
+"""  # noqa: S608
+LATEST_OF_ALL: Final = f"""
+SELECT h.thread_id, {_ROW}
+FROM {{s}}.strata_heads AS h
+CROSS JOIN LATERAL (
+    SELECT * FROM {{s}}.strata_rows AS r
+    WHERE r.thread = h.thread AND r.sequence BETWEEN h.whole_at AND h.sequence OFFSET 0) AS r
+WHERE h.thread_id = ANY (%s::text[])
+ORDER BY h.thread_id, r.sequence
 """  # noqa: S608
 RANGE: Final = f"""
 SELECT {_ROW}

@@ -176,6 +176,11 @@ _VERSION_2: Final = (
     WHERE h.sequence >= 0
     """,  # noqa: S608  # put together from our own text
     COMMIT,
+    # A block with EXCEPTION must not run in a parallel plan; and see `_function` about the search path.
+    *(
+        f"ALTER FUNCTION {{s}}.{function} PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp"
+        for function in ("strata_text(bytea)", "strata_json(bytea)", "strata_list_1(text, jsonb)")
+    ),
 )
 
 STEPS: Final = (_VERSION_1, _VERSION_2)

@@ -99,12 +99,15 @@ async def set_up(connection: AsyncConnection[tuple[Any, ...]], address: Address)
         async with connection.transaction():
             # Held to the end of the transaction, so that PgBouncer may hand the connection on afterwards.
             await connection.execute(
-                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"strata set-up {schema}",), prepare=False
+                "SELECT pg_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))",
+                (f"strata set-up {schema}",),
+                prepare=False,
             )
             version, exists = await look(connection, address)
             if version == VERSION:
                 return
-            text = "" if exists else "CREATE SCHEMA {s};"
+            text = "SET LOCAL search_path = pg_catalog, pg_temp;"  # views keep the operators that are found now
+            text += "" if exists else "CREATE SCHEMA {s};"
             text += "".join(f"{statement};" for step in STEPS[version:] for statement in step)
             text += "UPDATE {s}.strata_version SET version = " if version else "INSERT INTO {s}.strata_version SELECT "
             # Several statements without arguments: one round trip.

@@ -74,6 +74,7 @@ class SqliteBackend(RowBackend):
         self._name = name
         self._path = name
         self._options = SqliteOptions() if options is None else options
+        self._patience = self._options.busy_timeout.total_seconds()
         self._clock = clock
         self._writer: Connection | None = None
         self._reader: Connection | None = None
@@ -156,8 +157,10 @@ class SqliteBackend(RowBackend):
     async def commit(self, batch: Sequence[Commit]) -> Sequence[Committed | Refused]:
         thread_id = batch[0].thread_id if len(batch) == 1 else None
         if self._version < VERSION:
-            return await self._write(self._checked, VERSION, commit, self._clock, batch, thread_id=thread_id)
-        return await self._write(commit, self._clock, batch, thread_id=thread_id)
+            return await self._write(
+                self._checked, VERSION, commit, self._clock, batch, self._patience, thread_id=thread_id
+            )
+        return await self._write(commit, self._clock, batch, self._patience, thread_id=thread_id)
 
     async def read_head(self, thread_id: str) -> Head | None:
         return await self._read(self._reader, thread_id, read_head, self._clock, thread_id)

@@ -14,6 +14,7 @@ from strata_core.rows import Commit, Committed, Head, Refused, decide
 from strata_sqlite._changes import Changes
 from strata_sqlite._errors import CommitError
 from strata_sqlite._heads import JUDGED, judged_head
+from strata_sqlite._locking import begin
 
 __all__ = ["FIND_MANY", "FIND_ONE", "commit"]
 
@@ -26,8 +27,12 @@ FIND_MANY: Final = _FIND + "IN (SELECT value FROM json_each(?))"  # noqa: S608
 """The heads of a batch in one statement, with the token counter and the last thread number beside them."""
 
 
-def commit(db: sqlite3.Connection, clock: Clock, batch: Sequence[Commit]) -> list[Committed | Refused]:
+def commit(
+    db: sqlite3.Connection, clock: Clock, batch: Sequence[Commit], patience: float = 10.0
+) -> list[Committed | Refused]:
     """Judge and apply a batch: all its outcomes and changes in one transaction.
+
+    Waits for writers of other processes for `patience` seconds.
 
     Raises:
         CommitError: ``COMMIT`` failed; whether the batch was done is unknown.
@@ -36,7 +41,7 @@ def commit(db: sqlite3.Connection, clock: Clock, batch: Sequence[Commit]) -> lis
     if not batch:
         return []
     roll_back(db)
-    db.execute("BEGIN IMMEDIATE")
+    begin(db, patience)
     try:
         outcomes, changes = _judge(db, clock, batch)
         changes.write(db)

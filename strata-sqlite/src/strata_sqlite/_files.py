@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from strata_core.errors import SchemaVersionError, StoreUnavailableError
 from strata_sqlite._commit import roll_back
+from strata_sqlite._locking import POLL, begin
 from strata_sqlite._options import SqliteOptions, Synchronous
 from strata_sqlite._schema import APPLICATION_ID, PAGE_SIZE, STEPS, VERSION
 
@@ -67,6 +68,7 @@ def open_writer(path: str, options: SqliteOptions, *, create: bool) -> sqlite3.C
             db.execute("PRAGMA fullfsync = ON")
         if create:
             _make(db, path, options, version)
+        db.execute(f"PRAGMA busy_timeout = {1000 * POLL:.0f}")
     except BaseException:
         db.close()
         raise
@@ -155,7 +157,7 @@ def _make(db: sqlite3.Connection, path: str, options: SqliteOptions, version: in
         db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
     _use_wal(db, path, options)
     if version < VERSION:
-        _upgrade(db, path)
+        _upgrade(db, path, options)
     _sync_folder(path)
 
 
@@ -177,8 +179,8 @@ def _use_wal(db: sqlite3.Connection, path: str, options: SqliteOptions) -> None:
         return
 
 
-def _upgrade(db: sqlite3.Connection, path: str) -> None:
-    db.execute("BEGIN IMMEDIATE")
+def _upgrade(db: sqlite3.Connection, path: str, options: SqliteOptions) -> None:
+    begin(db, options.busy_timeout.total_seconds())
     try:
         version = identify(db, path)
         for step in STEPS[version:]:

@@ -246,7 +246,7 @@ class ModelTests(PortTests):
         run_state_machine_as_test(
             lambda: Machine(open_store, clock),  # type: ignore[arg-type]  # it takes any factory
             settings=settings(
-                max_examples=2000 if soak else settings().max_examples if chosen else 50,
+                max_examples=2000 if soak else settings().max_examples if chosen else 30,
                 stateful_step_count=50 if soak else 25,
                 derandomize=not (soak or seeded or chosen),
                 phases=PHASES,

@@ -22,13 +22,14 @@ class BoundariesJournal(StoreJournal[S]):
     """Writes where a run stops.
 
     The stop of a resumed thread is saved only if the row of the resume is still the latest, so that nothing ever
-    follows what another writer has written meanwhile, such as its end.  The stop of a run that must be the first of its
-    thread is saved only if the thread still has no row.
+    follows what another writer has written meanwhile, such as its end; of a resume that was refused, nothing is.  The
+    stop of a run that must be the first of its thread is saved only if the thread still has no row.
     """
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata, store)
         self._revision: Revision | None = None
+        self._resumes = False
         self.records_completion = plan.completion_record
 
     async def start(self, at: Position[S]) -> None:
@@ -41,9 +42,12 @@ class BoundariesJournal(StoreJournal[S]):
         Raises:
             RefusedError: Another writer was first.
         """
+        self._resumes = True
         await self._save_free(Writing.FIRST, checkpoint, expected)
 
     async def halt(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> None:
+        if self._resumes and self._revision is None:
+            raise SupersededError  # the thread was never taken, and is somebody else's
         checkpoint = self.record(status, at, extra)
         write_id = os.urandom(8)
         if self._revision is None and not self.fresh:

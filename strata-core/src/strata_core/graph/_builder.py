@@ -134,8 +134,9 @@ class StateGraph(BodyCalls[S]):
             on_reject: The node at which a rejection goes on; None for the one at which an approval does.
             timeout: How long the person has, counted from the stop; None for ever.  Then the thread is due, and the
                 next `wake_due` times it out; until it does, the person may still answer.
-            on_timeout: The node at which it goes on then, without a decision; None to end the thread, with the reason
-                `TIMED_OUT`.
+            on_timeout: The node at which it goes on then; None to end the thread, with the reason `TIMED_OUT`.  Nothing
+                is decided by a timeout: ``ctx.decision`` stays that of an earlier boundary, if there was one, and only
+                ``ctx.decision.boundary`` tells that it is not about this one.
         """
         self._draft.waits.append(WaitDraft(WaitKind.PERSON, node, timeout, on_timeout, on_reject))
         return self

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
+from typing import Final
 
 from strata_core._validation import check_text
 
 __all__ = ["CancellationToken"]
+
+_log: Final = logging.getLogger("strata_core.graph")
 
 
 class CancellationToken:
@@ -59,10 +63,12 @@ class CancellationToken:
             listeners = list(self._listeners.values())
             self._listeners.clear()
         for listener in listeners:
-            listener()
+            _tell(listener)
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` once, from whichever thread cancels; at once when that has happened.
+
+        What it raises is logged, and keeps neither the other listeners nor a run from stopping.
 
         Returns:
             A function that ends the subscription; idempotent.
@@ -72,9 +78,16 @@ class CancellationToken:
             if not self._set:
                 self._listeners[key] = listener
                 return lambda: self._unsubscribe(key)
-        listener()
+        _tell(listener)
         return lambda: None
 
     def _unsubscribe(self, key: object) -> None:
         with self._lock:
             self._listeners.pop(key, None)
+
+
+def _tell(listener: Callable[[], None]) -> None:
+    try:
+        listener()
+    except Exception as error:  # noqa: BLE001  # whoever stops a run must not depend on who else listens
+        _log.error("a listener to a cancellation failed: %s", type(error).__name__)

@@ -207,9 +207,9 @@ class CompiledGraph(SyncCalls[S]):
         """Go on with the threads whose timer or timeout is due, several at once.  Nothing wakes by itself: call this on
         a schedule, from as many processes as you like.
 
-        A timer goes on at its next node; an event or a person that did not come in time, at the timeout route, without
-        a decision, or the thread is ended: `Cancelled` with `TIMED_OUT`.  No thread is woken twice, or before its time
-        by the graph's clock.
+        A timer goes on at its next node; an event or a person that did not come in time, at the timeout route, and
+        nothing is decided by that, or the thread is ended: `Cancelled` with `TIMED_OUT`.  No thread is woken twice, or
+        before its time by the graph's clock.
 
         Only threads that carry the graph's own ID are its threads here, and for a graph without an identity only those
         that carry none.  What happens to one thread, whose node fails or which cannot be read, never stops the others.
@@ -218,7 +218,8 @@ class CompiledGraph(SyncCalls[S]):
 
         Args:
             store: Where the threads are; it must be able to list them.
-            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.
+            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.  The threads that
+                were updated last come first: call again while the report is not complete, lest the oldest never wake.
             concurrency: How many at once, 1 to 1,000.
 
         Returns:
@@ -227,6 +228,7 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             UnsupportedError: The store cannot list threads.
+            SchemaVersionError: The store was never set up, or is of another version; nothing was done.
             StoreUnavailableError: The store is down, and nothing was done.
             asyncio.CancelledError: The calling task was cancelled.  So were the runs of the threads that were being
                 woken, whose `cancelled` checkpoints are written; the others wait on.
@@ -282,6 +284,7 @@ class CompiledGraph(SyncCalls[S]):
         Args:
             store: Where they are.
             limit: How many threads to take at most, 1 to 1,000; those that are refused or cannot be read do not count.
+                The threads that were updated last come first: call again while the report is not complete.
             concurrency: How many at once, 1 to 1,000.
 
         Returns:
@@ -290,6 +293,7 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             UnsupportedError: The store cannot list threads.
+            SchemaVersionError: The store was never set up, or is of another version; nothing was done.
             StoreUnavailableError: The store is down, and nothing was done.
             asyncio.CancelledError: The calling task was cancelled.  Every thread that was being finished has its
                 `cancelled` checkpoint.

@@ -24,8 +24,9 @@ class NodeContext(Generic[S]):
         thread_id: The thread.
         node: The name of the node; in a parallel group, of the branch.
         attempt: Which attempt this is, from 1; for a branch, that of its group.
-        decision: The human decision in effect; None before the first one.  Inside a subgraph, only an answer to one of
-            the subgraph's own boundaries, which the nodes around it do not see.
+        decision: The human decision in effect: the latest one, whichever boundary it answered; None before the first.
+            Neither an event nor a timeout changes it.  Inside a subgraph, only an answer to one of the subgraph's own
+            boundaries, which the nodes around it do not see.
         metadata: The run's own metadata, without the engine's keys.
         cancellation: Cancelled when the run must stop, whatever the reason.  An async node is interrupted by itself; a
             ``def`` node and a blocking one can look at it.

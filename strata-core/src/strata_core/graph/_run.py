@@ -192,10 +192,12 @@ class Run(Level[S]):
                 return
             if settled is Writing.STEP:
                 self.step_on()
-            if self.node is not None and self.stop.check() is not CancelReason.LEASE_LOST:
+            if self.stop.check() is CancelReason.LEASE_LOST:
+                await self._release()  # whoever wrote without the lease has not taken it
+            elif self.node is not None:
                 await self._halt_cancelled(CancelReason.CANCELLED, None)
         except (SupersededError, RefusedError, ConflictError):
-            pass  # the thread is somebody else's
+            await self._release()  # the thread is somebody else's, but its lease may still be ours
         except Exception as error:  # noqa: BLE001  # the caller gets the CancelledError; this must not replace it
             _log.error("thread %r: its cancelled checkpoint was not saved: %s", self.thread_id, type(error).__name__)
             await self._release()

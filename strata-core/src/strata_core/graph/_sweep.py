@@ -41,7 +41,8 @@ class SweepReport(Generic[S]):
         refused: By thread ID, why a thread was left as it is: somebody else was faster, its node is gone, its state
             does not fit.
         errors: By thread ID, what was raised: its checkpoint cannot be read, or the store was down.  A thread that was
-            running by then stays `running`, and is found again.
+            running by then stays `running`, and is found again.  Or a node has cancelled its own task, and with that
+            the thread.
         is_complete: Whether all threads were looked at.  False when `limit` was reached, or the listing broke off
             (which is logged): call again.
     """
@@ -81,6 +82,7 @@ async def sweep(
     Raises:
         InvalidInputError: An argument breaks a rule.
         UnsupportedError: The store cannot list threads.
+        SchemaVersionError: The store was never set up, or is of another version; nothing was done.
         StoreUnavailableError: The store is down, and nothing was done.
         asyncio.CancelledError: The calling task was cancelled.  So was every `act`, and all have come to their end.
     """
@@ -141,8 +143,7 @@ class _Sweep(Generic[S]):
                 return
             self._left -= 1
             try:
-                # A task of its own: what a node does to context variables must not reach the next thread.
-                result = await asyncio.get_running_loop().create_task(self._act(thread_id))
+                result = await self._act_alone(thread_id)
             except Exception as error:  # noqa: BLE001  # one thread's trouble is not the others'
                 _log.warning("thread %r was left: %s", thread_id, type(error).__name__)
                 self.errors[thread_id] = error
@@ -154,6 +155,20 @@ class _Sweep(Generic[S]):
                     self._left += 1
                 else:
                     self.results[thread_id] = result
+
+    async def _act_alone(self, thread_id: str) -> RunResult[S]:
+        """Act in a task of its own: what a node does to context variables, or to its task, must not reach the next one.
+
+        Raises:
+            RuntimeError: Somebody has cancelled that task, and not the sweep.
+        """
+        worker = asyncio.current_task()
+        try:
+            return await asyncio.get_running_loop().create_task(self._act(thread_id))
+        except asyncio.CancelledError:
+            if worker is None or worker.cancelling():
+                raise
+            raise RuntimeError("the task that ran it was cancelled, perhaps by a node") from None
 
     async def _next(self) -> str | None:
         async with self._listing:
@@ -173,12 +188,15 @@ class _Sweep(Generic[S]):
         try:
             page = await self._store.list_threads(query)
         except (CorruptCheckpointError, SchemaVersionError) as error:
+            thread_id = error.thread_id
+            if thread_id is None:  # not a thread's: the store was never set up, or is of another version
+                raise
             # It stands somewhere on this page.  When it stands first, the listing can go on behind it.
             if self._page_size > 1:
                 self._page_size //= 2
                 return
-            thread_id, self._cursor = error.thread_id, error.next_cursor
-            if thread_id is None or self._cursor is None:
+            self._cursor = error.next_cursor
+            if self._cursor is None:
                 raise
             self.errors[thread_id] = error
             self._page_size = _PAGE

@@ -15,7 +15,7 @@ from process_support import STEPS, finish, start, with_store
 
 from strata_core import ThreadQuery, ThreadState
 
-KILLS = 500 if os.environ.get("STRATA_SOAK") == "1" else 100
+KILLS = 500 if os.environ.get("STRATA_SOAK") == "1" else 40
 AT_ONCE = 10
 """How many runs go on in a process that is killed."""
 

@@ -73,6 +73,7 @@ class FaultProxy:
         self._plan: Final = Plan()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._broken: list[BaseException] = []
+        self._accepted = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._server: asyncio.Server | None = None
@@ -282,7 +283,8 @@ class FaultProxy:
             await asyncio.sleep(0)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(self._plan.connections + 1, self._dialect(), self._plan)
+        self._accepted += 1  # here, since the plan counts a connection when its task begins
+        connection = Connection(self._accepted, self._dialect(), self._plan)
         task = asyncio.get_running_loop().create_task(connection.run((reader, writer), *self._behind))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
