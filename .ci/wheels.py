@@ -20,8 +20,9 @@ USES = {
 TOGETHER = ["strata-conformance", "strata-sqlite", "strata-host"]
 TOGETHER_USES = [
     ["strata", "plugins"],
-    ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sqlite.py"],
+    ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sqlite.py", "-k", "lease or reload or purge"],
 ]
+"""With all of them installed in one place; of the suite a part, since the command below judges the whole of it."""
 SUITE = '''"""A store against the suite, as its author runs it."""
 
 import functools
@@ -29,36 +30,21 @@ import uuid
 
 import pytest
 import strata_core
-from strata_conformance import (
-    CheckpointStoreTests,
-    DeltaTests,
-    InputRuleTests,
-    LeaseTests,
-    LogTests,
-    OffloadTests,
-    QueryTests,
-    RecordTests,
-    RepeatTests,
-    RetentionTests,
-)
+from strata_conformance import StoreTests
 
 
-class TestStore(
-    CheckpointStoreTests,
-    RepeatTests,
-    LeaseTests,
-    RecordTests,
-    DeltaTests,
-    OffloadTests,
-    QueryTests,
-    LogTests,
-    RetentionTests,
-    InputRuleTests,
-):
+class TestStore(StoreTests):
+    in_memory = {in_memory}
+
     @pytest.fixture
     def open_store(self, tmp_path, clock):
         return functools.partial(strata_core.open_store, {url}, clock=clock)
 '''
+SUITES = {
+    "memory": ('f"memory://{uuid.uuid4().hex}"', True),
+    "sqlite": ('str(tmp_path / "threads.db")', False),
+}
+"""The file of each store: how a test names a fresh storage, and whether that is memory of the process."""
 EXAMPLE = ROOT / "conformance" / "examples" / "strata-folder"
 VERDICTS = {
     "strata-sqlite": ["sqlite:///{fast}/threads.db"],
@@ -124,8 +110,9 @@ def main(folder: Path) -> int:
     run(sys.executable, "-m", "pip", "download", "--quiet", "--prefer-binary", "--dest", wheels, *needed, folder=folder)
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "test_memory.py").write_text(SUITE.format(url='f"memory://{uuid.uuid4().hex}"'), encoding="utf-8")
-    (elsewhere / "test_sqlite.py").write_text(SUITE.format(url='str(tmp_path / "threads.db")'), encoding="utf-8")
+    for store, (url, in_memory) in SUITES.items():
+        text = SUITE.format(url=url, in_memory=in_memory)
+        (elsewhere / f"test_{store}.py").write_text(text, encoding="utf-8")
     for name, (path, version) in found.items():
         bin_folder = install(folder / name, wheels, f"{name}=={version}")
         module = next(iter((path / "src").glob("*/__init__.py"))).parent.name

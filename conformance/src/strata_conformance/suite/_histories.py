@@ -65,7 +65,7 @@ async def reloads(store: Store, states: list[dict[str, Any]], thread_id: str = "
 
 async def writes_and_reloads(open_store: OpenStore, seed: int, **options: Any) -> None:
     """Save a history from handles that come and go, and reload all of it from handles of any kind."""
-    history = history_of(seed, 40)
+    history = history_of(seed, 60)
     rng = random.Random(seed)
     offload = options.get("offload")
     quiet = (
@@ -74,7 +74,7 @@ async def writes_and_reloads(open_store: OpenStore, seed: int, **options: Any) -
     written = 0
     while written < len(history):
         async with open_store(**options) as one, open_store(**options) as two, open_store(**quiet) as plain:
-            for status, state in history[written : written + 14]:
+            for status, state in history[written : written + 25]:
                 handle = rng.choice([one, one, one, one, two, plain]) if rng.random() < 0.3 else one
                 assert written == await handle.save(checkpoint(status=status, state=state))
                 latest = await rng.choice([one, two, plain]).load("t")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from strata_core._validation import check_owner, check_thread_id, check_ttl, shown
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import GraphValidationError, InvalidInputError
+from strata_core.graph._bodies import BodyCalls
 from strata_core.graph._compiled import CompiledGraph
 from strata_core.graph._context import NodeContext
 from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft, WaitDraft
@@ -37,7 +38,7 @@ class _Converter(Protocol):
     def unstructure(self, obj: Any, unstructure_as: Any = None) -> Any: ...
 
 
-class StateGraph(Generic[S]):
+class StateGraph(BodyCalls[S]):
     """Builds a graph whose nodes pass on one typed state.
 
     Every method returns the builder, so that calls chain.  Nothing is checked before `compile`, which reports all

@@ -134,6 +134,9 @@ class CompiledGraph(SyncCalls[S]):
         exactly one wins.  A thread that failed or was cancelled re-enters the node that stopped: the signal's overrides
         correct the state, and nothing is decided.
 
+        A thread that stopped inside a subgraph goes on inside, and the signal is for the innermost state there: the
+        answer is a decision of that level only.  `LevelSignals` also corrects the states around it.
+
         What a thread waits for, until when, and where it goes on after that, is told by its checkpoint: a graph that
         was compiled anew with another timeout, or without the wait, changes nothing for threads that wait already.
         Until a timeout is carried out, the person may still answer.
