@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -15,6 +16,8 @@ from harness import Measure, Peer, compare, timed
 from workload import Order, advance, advance_dict, order_dict
 
 RUNS = 200
+GROUPS = 50
+BRANCHES = 64
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -47,6 +50,37 @@ async def bare_calls(_: AsyncExitStack, __: Path) -> Measure:
             state = Order()
             for _ in range(10):
                 state = advance(state)
+
+    return timed(work)
+
+
+async def parallel_group(_: AsyncExitStack, __: Path) -> Measure:
+    graph = strata_peer.build_group(BRANCHES)
+
+    async def work(turn: int) -> None:
+        for number in range(GROUPS):
+            await graph.run(f"{turn}-{number}", Order())
+
+    return timed(work)
+
+
+async def one_node(_: AsyncExitStack, __: Path) -> Measure:
+    graph = strata_peer.build_group(1)
+
+    async def work(turn: int) -> None:
+        for number in range(GROUPS):
+            await graph.run(f"{turn}-{number}", Order())
+
+    return timed(work)
+
+
+async def bare_tasks(_: AsyncExitStack, __: Path) -> Measure:
+    async def work(_: int) -> None:
+        for _ in range(GROUPS):
+            state = Order()
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(BRANCHES):
+                    tasks.create_task(strata_peer.advance_async(state))
 
     return timed(work)
 
@@ -94,6 +128,16 @@ async def run() -> None:
         },
         unit="us a node",
         scale=1e6 / RUNS / 10,
+    )
+    await compare(
+        f"A parallel group of {BRANCHES} branches without a store ({GROUPS} runs)",
+        {
+            "Strata": parallel_group,
+            "as many bare tasks": bare_tasks,
+            "Strata, a group of one branch": one_node,
+        },
+        unit="us",
+        scale=1e6 / GROUPS,
     )
     names = "StateGraph, open_store, HumanSignal"
 

@@ -20,6 +20,17 @@ def build(checkpointing: CheckpointPolicy = CheckpointPolicy.EVERY_NODE) -> Comp
     return graph.compile(checkpointing=checkpointing)
 
 
+async def advance_async(order: Order) -> Order:
+    """Do the work of a node, in a task of its own."""
+    return advance(order)
+
+
+def build_group(branches: int) -> CompiledGraph[Order]:
+    """Return one group of branches."""
+    handlers = {str(number): advance_async for number in range(branches)}
+    return StateGraph(Order).add_parallel_group("group", handlers, lambda _, results: results[-1]).compile()
+
+
 def build_waiting(checkpointing: CheckpointPolicy) -> CompiledGraph[Order]:
     """Return a node that prepares and waits for a person, and one that acts."""
     graph = StateGraph(Order).add_node("prepare", advance).add_node("act", advance)

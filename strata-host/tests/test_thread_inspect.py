@@ -81,6 +81,19 @@ class TestText:
         assert 'node:        "Work it" / Approve\n' in shown
         assert shown.endswith('state:\n{\n  "outer": true\n}\nstate of "Work it":\n{\n  "inner": true\n}\n')
 
+    def test_a_decision_inside_a_subgraph_stands_below_the_one_around_it(self, shelf, look, checkpoint):
+        inner = checkpoint(suspended_node="Approve", decision=DECISION)
+        middle = checkpoint(suspended_node="Inner", nested=inner)
+        shelf.save(checkpoint(suspended_node="Work", nested=middle))
+        shown = look("thread", "inspect", "report-1").stdout
+        replayed = look("checkpoint", "replay", "report-1", "--sequence", "0").stdout
+
+        line = (
+            'in Work / Inner: approved at Approve by jdoe@acme.io, overrides {"amount": 4150.25}, 2026-10-30T14:49:52Z'
+        )
+        assert f"decision:    -\n             {line}\n" in shown
+        assert f"decision:   -\n            {line}\n" in replayed
+
 
 class TestJson:
     def test_the_checkpoint_is_the_record_of_the_schema(self, shelf, look_json, checkpoint):

@@ -17,7 +17,7 @@ from harm_support import CALL_HARM, GENTLE, NODE_HARM, Process
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from machine_support import TTL, State, Step, answer_to, build, shapes
+from machine_support import TTL, State, Step, answer_to, build, innermost, shapes
 from storages import SERVERS, STORES, Storage
 
 from strata_core import open_store
@@ -45,18 +45,31 @@ Act = Callable[[Any], Coroutine[Any, Any, Any]]
 
 
 def row_of(checkpoint: Checkpoint) -> Row:
-    state = checkpoint.frozen_state
+    state = innermost(checkpoint).frozen_state
     where = checkpoint.suspended_node, checkpoint.next_node
+    if checkpoint.nested is not None:
+        _, inner, target, *_ = row_of(checkpoint.nested)
+        where = f"{where[0]}.{inner}", f"{where[1]}.{target}"
     return checkpoint.state.value, *where, tuple(state["trace"]), state["answers"]
 
 
 def steps(rows: list[Row]) -> list[Row]:
     """Return the rows of the steps alone: without stops in between, and without those who went on from there.
 
-    Who goes on after a stop in a fallback goes on there, and not at the node that had given up.
+    Who goes on after a stop in a fallback goes on there, and not at the node that had given up; and who goes on at the
+    first node of a subgraph is inside of it then.
     """
     alone = [row for row in rows if row[0] not in ("failed", "cancelled", "resumed")]
-    return [row for row, _ in groupby((*row[:2], None, *row[3:]) if row[0] == "running" else row for row in alone)]
+    return [row for row, _ in groupby((row[0], None, None, *row[3:]) if row[0] == "running" else row for row in alone)]
+
+
+def tell_who_committed(rows: list[Row]) -> bool:
+    """Return whether every running row names the node that committed last, outside of subgraphs."""
+    return all(
+        suspended == (trace[-1].partition(".")[0] if trace else None)
+        for state, suspended, _, trace, _ in rows
+        if state == "running" and "." not in (suspended or "")
+    )
 
 
 def next_act(graph: Any, latest: Checkpoint | None, clock: FakeClock, by_sweep: bool = False) -> Act:
@@ -80,7 +93,7 @@ async def undisturbed(shape: tuple[Step, ...], policy: CheckpointPolicy) -> list
     """Return the rows of a thread that nothing happens to."""
     clock = FakeClock()
 
-    async def visit(node: str, state: State, ctx: Any) -> None:
+    async def visit(*_: Any) -> None:
         pass
 
     graph = build(shape, policy, clock, visit)
@@ -199,17 +212,17 @@ class Machine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------------------------------------ how it is done
 
-    async def visit(self, node: str, state: State, ctx: Any) -> None:
+    async def visit(self, node: str, step: Step, state: Any, ctx: Any) -> None:
         """What every attempt of a node begins with."""
         at = len(state.trace)
         if at < self.committed:
             self.violations.append(f"{node} runs again at step {at}, after {self.committed} steps have committed")
         if self.keys.setdefault((at, node), ctx.idempotency_key) != ctx.idempotency_key:
             self.violations.append(f"{node} was told another key at step {at}")
-        await PROCESS.get().in_node(may_fail=not self.shape[int(node[1:])].gives_up)
+        await PROCESS.get().in_node(may_fail=not step.gives_up)
 
     def saved(self, checkpoint: Checkpoint) -> None:
-        self.committed = max(self.committed, len(checkpoint.frozen_state["trace"]))
+        self.committed = max(self.committed, len(innermost(checkpoint).frozen_state["trace"]))
 
     def act(self, act: Act, at_calls: dict[int, str] | None = None, in_nodes: dict[int, str] | None = None) -> Any:
         process = Process(self.store, self.clock, at_calls or {}, in_nodes or {}, self.saved)
@@ -261,9 +274,11 @@ class Machine(RuleBasedStateMachine):
 
     def check(self) -> None:
         """Whole steps, in the order of the undisturbed thread, and nothing done again that was committed."""
-        found = steps(self.rows)
+        rows = self.rows
+        found = steps(rows)
 
         assert steps(self.reference)[: len(found)] == found
+        assert tell_who_committed(rows)
         assert [] == self.violations
 
     def finish(self) -> None:

@@ -565,7 +565,10 @@ class TestLeases:
 
         asyncio.run(main())
 
-    def test_a_run_that_is_cancelled_while_it_learns_of_such_a_row_gives_its_lease_back(self, world: Any) -> None:
+    @pytest.mark.parametrize("where", ["save_under_lease", "release_lease"])
+    def test_a_run_that_is_cancelled_while_it_learns_of_such_a_row_gives_its_lease_back(
+        self, world: Any, where: str
+    ) -> None:
         async def main() -> None:
             async with world.pair() as (one, other):
 
@@ -576,9 +579,17 @@ class TestLeases:
                     async def save_under_lease(self, *args: Any, **options: Any) -> Any:
                         if not task.cancelling():
                             await other.save((await other.load("t")).checkpoint)
+                        await self._cancel("save_under_lease")
+                        return await one.save_under_lease(*args, **options)
+
+                    async def release_lease(self, lease: Any) -> None:
+                        await self._cancel("release_lease")
+                        await one.release_lease(lease)
+
+                    async def _cancel(self, here: str) -> None:
+                        if here == where and not task.cancelling():
                             task.cancel()
                             await asyncio.sleep(0)
-                        return await one.save_under_lease(*args, **options)
 
                 compiled = graph(world, CheckpointPolicy.EVERY_NODE)
                 task = asyncio.create_task(compiled.run("t", Order(), Overtaken()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final, assert_never
 
+from strata_core.graph._descent import innermost, levels
 from strata_core.graph._refusals import refuse, refuse_ended
 from strata_core.graph._results import Failed, FailureCode
 from strata_core.graph._signals import Answer, DueSignal, EventSignal, HumanSignal
@@ -29,7 +30,7 @@ def refuse_answer(checkpoint: Checkpoint, answer: Answer, now: datetime) -> Fail
     if state is ThreadState.RESUMED:
         return refuse(thread_id, FailureCode.ALREADY_RESUMED, f"was resumed already; {_IF_LOST}")
     if state in _FINAL:
-        if isinstance(answer, HumanSignal) and checkpoint.decision is not None:
+        if isinstance(answer, HumanSignal) and any(level.decision is not None for level in levels(checkpoint)):
             since = f"is running; {_IF_DEAD}" if state is ThreadState.RUNNING else "has completed"
             return refuse(thread_id, FailureCode.ALREADY_RESUMED, f"was answered already and {since}")
         code, text = _FINAL[state]
@@ -37,7 +38,7 @@ def refuse_answer(checkpoint: Checkpoint, answer: Answer, now: datetime) -> Fail
             text += "; a signal that comes before its wait is not kept: send it again"
         return refuse(thread_id, code, text)
     if state is ThreadState.INTERRUPTED:
-        return _refuse_wait(thread_id, checkpoint.wait or _PERSON, answer, now)
+        return _refuse_wait(thread_id, innermost(checkpoint).wait or _PERSON, answer, now)
     if isinstance(answer, EventSignal | DueSignal):
         text = f"is {state.value} and waits for nothing; resume it with None, or with a HumanSignal that corrects it"
         return refuse(thread_id, FailureCode.NOT_WAITING, text)

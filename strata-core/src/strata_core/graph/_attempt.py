@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from strata_core.graph._context import NodeContext, visit_key
 from strata_core.graph._copying import isolate
 from strata_core.graph._handlers import Handler
-from strata_core.graph._nodes import Node, Router
+from strata_core.graph._inside import LevelFailedError
+from strata_core.graph._nodes import Body, Node, Router
+from strata_core.graph._results import FailureCode
 from strata_core.graph._stop import StoppedError
 
 if TYPE_CHECKING:
-    from strata_core.graph._run import Run
+    from strata_core.graph._level import Level
 
-__all__ = ["NodeFailedError", "NodeReturnError", "RoutingError", "ask", "choose_way", "visit"]
+"ask"
 
 S = TypeVar("S")
 
@@ -25,12 +27,13 @@ _log: Final = logging.getLogger("strata_core.graph")
 
 
 class NodeFailedError(Exception):
-    """A node has failed for good; `cause` is the error of its last attempt."""
+    """A node has failed for good; `cause` is the error of its last attempt, `inner` what failed inside of it."""
 
-    def __init__(self, cause: Exception, attempts: int) -> None:
+    def __init__(self, cause: BaseException, attempts: int, inner: LevelFailedError | None = None) -> None:
         super().__init__()
         self.cause = cause
         self.attempts = attempts
+        self.inner = inner
 
 
 class NodeReturnError(TypeError):
@@ -45,11 +48,11 @@ class RoutingError(Exception):
     """A router failed, or named a node that is none of its targets."""
 
 
-async def visit(run: Run[S], node: Node, first: BaseException | None = None) -> S:
+async def visit(level: Level[S], node: Node, first: BaseException | None = None) -> S:
     """Run a node until an attempt returns a state.
 
     Args:
-        run: The run.
+        level: The level that it is a node of.
         node: The node.
         first: What the first attempt has raised already; None when the node has not been tried.
 
@@ -65,65 +68,93 @@ async def visit(run: Run[S], node: Node, first: BaseException | None = None) -> 
                 tried = first
                 first = None
                 raise tried
-            return await _attempt(run, node, failures + 1)
+            return await _attempt(level, node, failures + 1)
         except StoppedError:
             raise
         except Exception as caught:  # noqa: BLE001  # a node is a user's code: whatever it raises is its failure
             error = caught
         except asyncio.CancelledError:
-            if run.stop.cancelled_from_outside:
+            if level.stop.cancelled_from_outside:
                 raise
             error = NodeCancelledError("something that it awaited was cancelled")
         failures += 1
-        retry = node.retry
-        if retry is None:
-            raise NodeFailedError(error, failures)
+        await _wait_for_next(level, node, failures, error)
+
+
+async def visit_body(level: Level[S], node: Node, body: Body) -> S:
+    """Run a node that consists of others, until an attempt comes to a state; see `visit`.
+
+    Raises:
+        NodeFailedError: No attempt is left.
+        PausedError: The thread waits inside.
+        StoppedError: The run has to stop.
+    """
+    failures = 0
+    while True:
+        level.attempt = failures + 1
         try:
-            again = retry.wants(failures, error)
-        except Exception as caught:  # noqa: BLE001  # retry_on is a user's code as well
-            raise NodeFailedError(caught, failures) from error
-        if not again:
-            raise NodeFailedError(error, failures)
-        _log.info(
-            "thread %r: attempt %d of node %r failed: %s", run.thread_id, failures, node.name, type(error).__name__
-        )
-        if run.stop.check() is None and (delay := retry.delay(failures)) > 0:
-            await run.stop.guard(run.clock.sleep(delay))
-        if run.stop.check() is not None:
-            raise StoppedError
+            return cast("S", await body.attempt(level, node))
+        except LevelFailedError as error:
+            failures += 1
+            await _wait_for_next(level, node, failures, error.cause, error)
 
 
-async def _attempt(run: Run[S], node: Node, number: int) -> S:
-    state = isolate(run.state)
+async def _wait_for_next(
+    level: Level[S], node: Node, failures: int, error: BaseException, inner: LevelFailedError | None = None
+) -> None:
+    """Wait until a node is tried again.
+
+    Raises:
+        NodeFailedError: No attempt is left.
+        StoppedError: The run has to stop.
+    """
+    retry = node.retry
+    if retry is None:
+        raise NodeFailedError(error, failures, inner)
+    try:
+        again = retry.wants(failures, error)
+    except Exception as caught:  # noqa: BLE001  # retry_on is a user's code as well
+        raise NodeFailedError(caught, failures) from error
+    if not again:
+        raise NodeFailedError(error, failures, inner)
+    _log.info("thread %r: attempt %d of node %r failed: %s", level.thread_id, failures, node.name, type(error).__name__)
+    if level.stop.check() is None and (delay := retry.delay(failures)) > 0:
+        await level.stop.guard(level.clock.sleep(delay))
+    if level.stop.check() is not None:
+        raise StoppedError
+
+
+async def _attempt(level: Level[S], node: Node, number: int) -> S:
+    state = isolate(level.state)
     handler = node.handler
-    run.attempt = number
+    level.attempt = number
     if node.blocking:
-        ctx = context(run, node) if handler.wants_context else None
-        result = await run.stop.guard(_in_thread(handler, state, ctx), only_lost=True)
+        ctx = context(level, node) if handler.wants_context else None
+        result = await level.stop.guard(call_in_thread(handler, state, ctx), only_lost=True)
     else:
-        result = handler.call(state, context(run, node)) if handler.wants_context else handler.call(state)
+        result = handler.call(state, context(level, node)) if handler.wants_context else handler.call(state)
         if handler.is_async:
-            result = await run.stop.guard(result)
-    return cast("S", result) if type(result) is run.state_class else await as_state(run, node, result)
+            result = await level.stop.guard(result)
+    return cast("S", result) if type(result) is level.state_class else await as_state(level, node, result)
 
 
-async def as_state(run: Run[S], node: Node, result: Any) -> S:
+async def as_state(level: Level[S], node: Node, result: Any) -> S:
     """Return what a node returned as a state, or await it first.
 
     Raises:
         NodeReturnError: It is no state of the graph.
     """
     if hasattr(result, "__await__"):
-        result = await run.stop.guard(result)
-    if not isinstance(result, run.state_class):
+        result = await level.stop.guard(result)
+    if not isinstance(result, level.state_class):
         raise NodeReturnError(
-            f"node {node.name!r} returned {type(result).__name__}, not {run.state_class.__name__}; "
+            f"node {node.name!r} returned {type(result).__name__}, not {level.state_class.__name__}; "
             "a node returns the next state"
         )
     return cast("S", result)
 
 
-async def _in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None) -> Any:
+async def call_in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None) -> Any:
     """Run a blocking handler in a thread, with the caller's context variables."""
 
     def call() -> tuple[Any, BaseException | None]:
@@ -140,14 +171,56 @@ async def _in_thread(handler: Handler, state: Any, ctx: NodeContext[Any] | None)
     return result
 
 
-async def ask(run: Run[S], node: Node, handler: Handler, state: S) -> Any:
+async def ask(level: Level[S], node: Node, handler: Handler, state: S) -> Any:
     """Ask a user's function something about the state that a node has returned."""
     given = isolate(state)
-    answer = handler.call(given, context(run, node)) if handler.wants_context else handler.call(given)
-    return await run.stop.guard(answer) if handler.is_async or hasattr(answer, "__await__") else answer
+    answer = handler.call(given, context(level, node)) if handler.wants_context else handler.call(given)
+    return await level.stop.guard(answer) if handler.is_async or hasattr(answer, "__await__") else answer
 
 
-async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
+async def consult(level: Level[S], what: str, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that belongs to a node that consists of others.
+
+    Args:
+        level: The level that it is a node of.
+        what: What the function is, for people.
+        function: A user's function; it may give an awaitable.
+        args: What it is given, as its own.
+
+    Raises:
+        LevelFailedError: It has failed.
+        StoppedError: The run has to stop.
+    """
+    error: Exception
+    try:
+        result = function(*args)
+        return await level.stop.guard(result) if hasattr(result, "__await__") else result
+    except StoppedError:
+        raise
+    except Exception as caught:  # noqa: BLE001  # a user's code
+        error = caught
+    except asyncio.CancelledError:
+        if level.stop.cancelled_from_outside:
+            raise
+        error = NodeCancelledError("something that it awaited was cancelled")
+    raise LevelFailedError(FailureCode.NODE_FAILED, f"{what} failed", error) from error
+
+
+async def consult_state(level: Level[Any], what: str, wanted: type, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that belongs to a node that consists of others, and gives a state of that class; see `consult`.
+
+    Raises:
+        LevelFailedError: It has failed, or gave something else.
+        StoppedError: The run has to stop.
+    """
+    state = await consult(level, what, function, *args)
+    if not isinstance(state, wanted):
+        problem = NodeReturnError(f"{what} returned {type(state).__name__}, not {wanted.__name__}")
+        raise LevelFailedError(FailureCode.INVALID_STATE, f"{what} failed", problem)
+    return state
+
+
+async def choose_way(level: Level[S], node: Node, router: Router, state: S) -> Node:
     """Ask a router where a node goes on.
 
     Raises:
@@ -155,12 +228,12 @@ async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
         StoppedError: The run has to stop.
     """
     try:
-        name = await ask(run, node, router.handler, state)
+        name = await ask(level, node, router.handler, state)
         target = router.targets.get(name) if isinstance(name, str) else None
     except StoppedError:
         raise
     except (Exception, asyncio.CancelledError) as error:
-        if isinstance(error, asyncio.CancelledError) and run.stop.cancelled_from_outside:
+        if isinstance(error, asyncio.CancelledError) and level.stop.cancelled_from_outside:
             raise
         raise RoutingError(f"the router of node {node.name!r} failed") from error
     if target is None:
@@ -170,15 +243,14 @@ async def choose_way(run: Run[S], node: Node, router: Router, state: S) -> Node:
     return target
 
 
-def context(run: Run[S], node: Node) -> NodeContext[S]:
+def context(level: Level[S], node: Node) -> NodeContext[S]:
     """Return what a node is told besides the state."""
-    journal = run.journal
     return NodeContext(
-        run.thread_id,
+        level.thread_id,
         node.name,
-        run.attempt,
-        run.shown_decision,
-        run.shown_metadata,
-        run.stop.token,
-        visit_key(run.thread_id, node.name, journal.anchor, journal.step),
+        level.attempt,
+        level.shown_decision,
+        level.shown_metadata,
+        level.stop.token,
+        visit_key(level.thread_id, level.path + node.name, level.trail),
     )

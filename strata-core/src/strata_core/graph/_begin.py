@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import attrs
 
@@ -11,12 +11,14 @@ from strata_core.codec import check_json
 from strata_core.errors import CorruptCheckpointError, InvalidInputError, SchemaVersionError
 from strata_core.graph._boundaries import BoundariesJournal
 from strata_core.graph._copying import isolate
+from strata_core.graph._descent import Place, innermost, levels
 from strata_core.graph._every_node import EveryNodeJournal
 from strata_core.graph._journal import Journal, Position, StoreJournal
 from strata_core.graph._keys import AFTER_WAIT, VISIT, pack_visit
 from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._resume import Reentry
+from strata_core.graph._run import Run
 from strata_core.graph._stop import Stop
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, LogEntry
@@ -64,37 +66,49 @@ def is_after_wait(checkpoint: Checkpoint) -> bool:
     return checkpoint.status is CheckpointStatus.INTERRUPTED or AFTER_WAIT in checkpoint.metadata
 
 
-async def take_over(plan: Plan[S], journal: Journal[S], store: CheckpointStore, found: Reentry[S]) -> None:
-    """Write the first row of a resume, which also keeps every other writer out.
+async def take_over(run: Run[S], store: CheckpointStore, found: Reentry) -> None:
+    """Write the first row of a resume, which also keeps every other writer out; the run stands where it goes on.
 
     Raises:
         RefusedError: Another writer was first, or, `held`, holds the thread: perhaps one who has gone on with it.
         SupersededError: The thread was taken, and lost before that was known.
         UnsavableStateError: The state has no JSON form.
     """
+    plan, journal = run.plan, run.journal
     checkpoint, revision = found.entry.checkpoint, found.entry.revision
-    if found.node is None and isinstance(journal, StoreJournal) and journal.records_completion:
-        await journal.finish(Position(checkpoint.suspended_node, None, found.state), revision)
+    if run.node is None and isinstance(journal, StoreJournal) and journal.records_completion:
+        await journal.finish(Position(checkpoint.suspended_node, None, run.state), revision)
     elif isinstance(journal, BoundariesJournal):
-        await journal.stamp(attrs.evolve(checkpoint, resumed_at=plan.clock.now(), decision=found.decision), revision)
-    elif isinstance(journal, EveryNodeJournal) and found.node is not None:
+        decided = _decided(checkpoint, found.places)
+        await journal.stamp(attrs.evolve(decided, resumed_at=plan.clock.now()), revision)
+    elif isinstance(journal, EveryNodeJournal) and run.node is not None:
         extra = {}
         if journal.carried is not None:
             extra[VISIT] = pack_visit(*journal.carried)
         if is_after_wait(checkpoint) and plan.on_resume is not None:
             extra[AFTER_WAIT] = "true"
-        at = Position(await _last_committed(store, found.entry), found.node.name, found.state)
-        await journal.take(CheckpointStatus.RUNNING, at, revision, extra)
+        run.note_last(await _last_committed(store, found.entry))
+        await journal.take(CheckpointStatus.RUNNING, run.standing(CheckpointStatus.RUNNING), revision, extra)
+
+
+def _decided(checkpoint: Checkpoint, places: Sequence[Place[Any]]) -> Checkpoint:
+    """Return a checkpoint with the decisions that are in effect now, and nothing else changed."""
+    (place, *inside), nested = places, checkpoint.nested
+    return attrs.evolve(
+        checkpoint, decision=place.decision, nested=None if nested is None else _decided(nested, inside)
+    )
 
 
 async def _last_committed(store: CheckpointStore, entry: LogEntry) -> str | None:
-    """Return the node that last committed: a boundary node has, one that failed or was cancelled has not.
+    """Return the node of the innermost level that last committed: a boundary node has, one that failed or was cancelled
+    has not.
 
     What came before that is told by the running row that it replaced; it is for people, and nothing depends on it.
     """
     checkpoint = entry.checkpoint
-    if checkpoint.status is CheckpointStatus.INTERRUPTED:
-        return checkpoint.suspended_node
+    stopped = innermost(checkpoint)
+    if stopped.status in (CheckpointStatus.INTERRUPTED, CheckpointStatus.COMPLETED):
+        return stopped.suspended_node
     if entry.sequence == 0:
         return None
     try:
@@ -103,4 +117,6 @@ async def _last_committed(store: CheckpointStore, entry: LogEntry) -> str | None
         return None
     if before is None or before.checkpoint.status is not CheckpointStatus.RUNNING:
         return None
-    return before.checkpoint.suspended_node
+    *around, last = levels(before.checkpoint)
+    paths = [[level.suspended_node for level in outer] for outer in (around, list(levels(checkpoint))[:-1])]
+    return last.suspended_node if paths[0] == paths[1] else None

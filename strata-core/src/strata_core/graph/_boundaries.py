@@ -48,7 +48,7 @@ class BoundariesJournal(StoreJournal[S]):
     async def halt(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> None:
         if self._resumes and self._revision is None:
             raise SupersededError  # the thread was never taken, and is somebody else's
-        checkpoint = self._checkpoint(status, at, extra)
+        checkpoint = self.record(status, at, extra)
         write_id = os.urandom(8)
         if self._revision is None and not self.fresh:
             write = partial(self._store.save, checkpoint, write_id=write_id)
@@ -62,4 +62,4 @@ class BoundariesJournal(StoreJournal[S]):
     def _written(self, what: Writing, write_id: bytes, answer: int) -> None:
         if what is Writing.FIRST:
             self._revision = Revision(answer, write_id)
-            self.anchor, self.step = self.carried or (write_id, 0)
+            self.trail.follow(*(self.carried or (write_id, 0)))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from strata_core._validation import check_owner, check_thread_id, check_ttl, shown
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import GraphValidationError, InvalidInputError
+from strata_core.graph._bodies import BodyCalls
 from strata_core.graph._compiled import CompiledGraph
 from strata_core.graph._context import NodeContext
 from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft, WaitDraft
@@ -37,7 +38,7 @@ class _Converter(Protocol):
     def unstructure(self, obj: Any, unstructure_as: Any = None) -> Any: ...
 
 
-class StateGraph(Generic[S]):
+class StateGraph(BodyCalls[S]):
     """Builds a graph whose nodes pass on one typed state.
 
     Every method returns the builder, so that calls chain.  Nothing is checked before `compile`, which reports all
@@ -133,8 +134,9 @@ class StateGraph(Generic[S]):
             on_reject: The node at which a rejection goes on; None for the one at which an approval does.
             timeout: How long the person has, counted from the stop; None for ever.  Then the thread is due, and the
                 next `wake_due` times it out; until it does, the person may still answer.
-            on_timeout: The node at which it goes on then, without a decision; None to end the thread, with the reason
-                `TIMED_OUT`.
+            on_timeout: The node at which it goes on then; None to end the thread, with the reason `TIMED_OUT`.  Nothing
+                is decided by a timeout: ``ctx.decision`` stays that of an earlier boundary, if there was one, and only
+                ``ctx.decision.boundary`` tells that it is not about this one.
         """
         self._draft.waits.append(WaitDraft(WaitKind.PERSON, node, timeout, on_timeout, on_reject))
         return self

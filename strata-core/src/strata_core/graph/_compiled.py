@@ -134,6 +134,9 @@ class CompiledGraph(SyncCalls[S]):
         exactly one wins.  A thread that failed or was cancelled re-enters the node that stopped: the signal's overrides
         correct the state, and nothing is decided.
 
+        A thread that stopped inside a subgraph goes on inside, and the signal is for the innermost state there: the
+        answer is a decision of that level only.  `LevelSignals` also corrects the states around it.
+
         What a thread waits for, until when, and where it goes on after that, is told by its checkpoint: a graph that
         was compiled anew with another timeout, or without the wait, changes nothing for threads that wait already.
         Until a timeout is carried out, the person may still answer.
@@ -204,9 +207,9 @@ class CompiledGraph(SyncCalls[S]):
         """Go on with the threads whose timer or timeout is due, several at once.  Nothing wakes by itself: call this on
         a schedule, from as many processes as you like.
 
-        A timer goes on at its next node; an event or a person that did not come in time, at the timeout route, without
-        a decision, or the thread is ended: `Cancelled` with `TIMED_OUT`.  No thread is woken twice, or before its time
-        by the graph's clock.
+        A timer goes on at its next node; an event or a person that did not come in time, at the timeout route, and
+        nothing is decided by that, or the thread is ended: `Cancelled` with `TIMED_OUT`.  No thread is woken twice, or
+        before its time by the graph's clock.
 
         Only threads that carry the graph's own ID are its threads here, and for a graph without an identity only those
         that carry none.  What happens to one thread, whose node fails or which cannot be read, never stops the others.

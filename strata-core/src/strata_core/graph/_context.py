@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
@@ -10,7 +11,7 @@ import attrs
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.records import HumanDecision
 
-__all__ = ["NodeContext", "visit_key"]
+__all__ = ["NodeContext", "Trail", "visit_key"]
 
 S = TypeVar("S")
 
@@ -21,16 +22,18 @@ class NodeContext(Generic[S]):
 
     Attributes:
         thread_id: The thread.
-        node: The name of the node.
-        attempt: Which attempt this is, from 1.
-        decision: The human decision in effect; None before the first one.
+        node: The name of the node; in a parallel group, of the branch.
+        attempt: Which attempt this is, from 1; for a branch, that of its group.
+        decision: The human decision in effect: the latest one, whichever boundary it answered; None before the first.
+            Neither an event nor a timeout changes it.  Inside a subgraph, only an answer to one of the subgraph's own
+            boundaries, which the nodes around it do not see.
         metadata: The run's own metadata, without the engine's keys.
         cancellation: Cancelled when the run must stop, whatever the reason.  An async node is interrupted by itself; a
             ``def`` node and a blocking one can look at it.
         idempotency_key: Names this visit of the thread to this node.  The same for every attempt, also when the thread
             failed or was cancelled here and is resumed; another one when the thread comes to the node again in a loop,
-            and in another `run`, also one of the same thread ID.  Give it to whatever must not be done twice, such as a
-            bank.
+            and in another `run`, also one of the same thread ID.  Every subgraph node, branch and item of a map has
+            keys of its own.  Give it to whatever must not be done twice, such as a bank.
     """
 
     thread_id: str
@@ -42,7 +45,31 @@ class NodeContext(Generic[S]):
     idempotency_key: str
 
 
-def visit_key(thread_id: str, node: str, anchor: bytes, step: int) -> str:
+class Trail:
+    """How far a thread has come, in a form that whoever loads it finds again; shared by all levels of a run.
+
+    Attributes:
+        anchor: Names the row that the thread stood at when it came here; with `visit_key`, this names visits.
+        step: How many nodes have committed since that row.
+    """
+
+    __slots__ = ("anchor", "step")
+
+    def __init__(self, anchor: bytes) -> None:
+        self.anchor = anchor
+        self.step = 0
+
+    @classmethod
+    def begin(cls, is_used: bool) -> Trail:
+        """Return the trail of a run that no row tells of yet."""
+        return cls(os.urandom(8) if is_used else b"")
+
+    def follow(self, anchor: bytes, step: int) -> None:
+        """Go on from a row, or from where a visit was cut short."""
+        self.anchor, self.step = anchor, step
+
+
+def visit_key(thread_id: str, node: str, trail: Trail) -> str:
     """Name one visit of a thread to a node.
 
     The place of a visit is told by the row the thread stood at when it came, and the number of nodes that have
@@ -53,11 +80,11 @@ def visit_key(thread_id: str, node: str, anchor: bytes, step: int) -> str:
 
     Args:
         thread_id: The thread.
-        node: The node.
-        anchor: The write ID of the row the thread stood at, which nothing else has; random without one.
-        step: How many nodes have committed since that row.
+        node: The node; inside others, the names that lead to it, each ended by a NUL, before its own.
+        trail: Where the thread stands.  Its anchor is the write ID of a row, which nothing else has; random without
+            one.
     """
     from hashlib import blake2b
 
     text = f"{len(thread_id.encode())}:{thread_id}{node}".encode()
-    return blake2b(text, digest_size=16, key=anchor, salt=step.to_bytes(8, "big")).hexdigest()
+    return blake2b(text, digest_size=16, key=trail.anchor, salt=trail.step.to_bytes(8, "big")).hexdigest()

@@ -5,21 +5,38 @@ Plain classes here and in the other inner modules: an attrs class takes a millis
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from strata_core.records import WaitKind
 
-__all__ = ["Draft", "EdgeDraft", "NodeDraft", "RouteDraft", "WaitDraft"]
+if TYPE_CHECKING:
+    from strata_core.graph._nodes import Body
+    from strata_core.graph._problems import GraphProblem
+
+__all__ = ["BodyDraft", "Draft", "EdgeDraft", "NodeDraft", "RouteDraft", "WaitDraft"]
+
+
+class BodyDraft(Protocol):
+    """What a node is to consist of that is no single handler."""
+
+    def find_problems(self, node: Any) -> Iterable[GraphProblem]:
+        """Yield what is wrong with it, as the body of that node."""
+
+    def make(self) -> Body:
+        """Return the body; it has no problems."""
 
 
 class NodeDraft:
-    """One call of `add_node`."""
+    """One call of `add_node`, or of a method that adds a node with a body; that has no handler."""
 
-    __slots__ = ("blocking", "fallback", "handler", "name", "retry")
+    __slots__ = ("blocking", "body", "fallback", "handler", "name", "retry")
 
-    def __init__(self, name: Any, handler: Any, retry: Any, fallback: Any, blocking: Any) -> None:
+    def __init__(
+        self, name: Any, handler: Any, retry: Any, fallback: Any, blocking: Any = False, body: BodyDraft | None = None
+    ) -> None:
         self.name = name
+        self.body = body
         self.handler = handler
         self.retry = retry
         self.fallback = fallback

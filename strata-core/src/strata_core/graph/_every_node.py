@@ -72,7 +72,7 @@ class EveryNodeJournal(StoreJournal[S]):
             UnsavableStateError: The state has no JSON form.
         """
         plan = self._plan
-        checkpoint = self._checkpoint(status, at, extra)
+        checkpoint = self.record(status, at, extra)
         write_id = os.urandom(8)
         self._sent = plan.clock.monotonic()
         write = partial(
@@ -111,11 +111,11 @@ class EveryNodeJournal(StoreJournal[S]):
             if answer is None or answer.saved is None:
                 raise RefusedError(held=True)
             self._revision = Revision(answer.saved, write_id)
-            self.anchor, self.step = self.carried or (write_id, 0)
+            self.trail.follow(*(self.carried or (write_id, 0)))
             self._hold(answer)
         else:
             self._revision = Revision(answer, write_id)
-            self.anchor, self.step = write_id, 0
+            self.trail.follow(write_id, 0)
 
     def _hold(self, lease: Lease) -> None:
         self._keeper = LeaseKeeper(
@@ -140,7 +140,7 @@ class EveryNodeJournal(StoreJournal[S]):
     async def _append(
         self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None, what: Writing
     ) -> None:
-        checkpoint = self._checkpoint(status, at, extra)
+        checkpoint = self.record(status, at, extra)
         keeper = self._keeper
         if keeper is None or not (keeper.is_fresh() or await keeper.ensure()):
             raise SupersededError

@@ -19,7 +19,7 @@ from strata_core.graph._results import Interrupted
 from strata_core.graph._stop import Stop, StoppedError
 
 if TYPE_CHECKING:
-    from strata_core.graph._run import Run
+    from strata_core.graph._level import Level
 
 __all__ = ["ResumeCheckError", "announce", "check_resumed"]
 
@@ -36,33 +36,33 @@ class ResumeCheckError(Exception):
         self.cause = cause
 
 
-async def check_resumed(run: Run[S], check: Handler, node: Node) -> S:
+async def check_resumed(level: Level[S], check: Handler, node: Node) -> S:
     """Let `on_resume` look at the state before the first node after a wait, and return the state to go on with.
 
     Raises:
         ResumeCheckError: It raised, or returned what is no state.
         StoppedError: The run has to stop.
     """
-    state = isolate(run.state)
+    state = isolate(level.state)
     try:
-        result: Any = check.call(state, context(run, node)) if check.wants_context else check.call(state)
+        result: Any = check.call(state, context(level, node)) if check.wants_context else check.call(state)
         if check.is_async or hasattr(result, "__await__"):
-            result = await run.stop.guard(result)
+            result = await level.stop.guard(result)
     except StoppedError:
         raise
     except Exception as error:
         raise ResumeCheckError(error) from error
     except asyncio.CancelledError as error:
-        if run.stop.cancelled_from_outside:
+        if level.stop.cancelled_from_outside:
             raise
         raise ResumeCheckError(NodeCancelledError("something that it awaited was cancelled")) from error
     if result is None:
-        return run.state
-    if not isinstance(result, run.state_class):
-        text = f"on_resume returned {type(result).__name__}, not {run.state_class.__name__}"
+        return level.state
+    if not isinstance(result, level.state_class):
+        text = f"on_resume returned {type(result).__name__}, not {level.state_class.__name__}"
         raise ResumeCheckError(NodeReturnError(f"{text}; it returns the state to go on with, or None"))
     try:
-        check_json(run.plan.codec.dump(cast("S", result)))  # whatever stops the run now must be able to save it
+        check_json(level.plan.codec.dump(cast("S", result)))  # whatever stops the run now must be able to save it
     except InvalidInputError as error:
         raise ResumeCheckError(error) from error
     return cast("S", result)

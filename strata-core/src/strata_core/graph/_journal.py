@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, StoreUnavailableError
+from strata_core.graph._context import Trail
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision, Wait
@@ -73,9 +74,12 @@ class RefusedError(Exception):
 
 
 class Position(Generic[S]):
-    """Where a thread stands: where it stopped or last committed, where it goes on, its state, and what it waits for."""
+    """Where a thread stands: where it stopped or last committed, where it goes on, its state, and what it waits for.
 
-    __slots__ = ("next", "state", "suspended", "wait")
+    Inside a subgraph it stopped and goes on at the subgraph's node, and `nested` tells where in there.
+    """
+
+    __slots__ = ("nested", "next", "state", "suspended", "wait")
 
     def __init__(
         self,
@@ -83,11 +87,13 @@ class Position(Generic[S]):
         next: str | None,  # noqa: A002  # as in the record
         state: S,
         wait: Wait | None = None,
+        nested: Checkpoint | None = None,
     ) -> None:
         self.suspended = suspended
         self.next = next
         self.state = state
         self.wait = wait
+        self.nested = nested
 
 
 class Journal(Generic[S]):
@@ -98,8 +104,7 @@ class Journal(Generic[S]):
         is_stored: Whether the thread is kept in a store.
         records_completion: Whether the end of the graph gets a row.
         decision: The human decision that every row carries.
-        anchor: Names the row that the thread stood at when it came here; with `visit_key`, this names visits.
-        step: How many nodes have committed since that row.
+        trail: How far the thread has come.
         carried: The anchor and step of a thread that failed or was cancelled, set before it is resumed: they go on
             naming its visit until a node commits.
         fresh: Whether the thread must not exist yet; set before the run starts.
@@ -109,15 +114,41 @@ class Journal(Generic[S]):
     is_stored = False
     records_completion = False
 
-    def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str]) -> None:
+    def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], trail: Trail | None = None) -> None:
         self._plan = plan
+        self._clock = plan.clock
         self._thread_id = thread_id
         self._metadata = metadata
         self.decision: HumanDecision | None = None
-        self.anchor = os.urandom(8) if plan.uses_context else b""
-        self.step = 0
+        self.trail = Trail.begin(plan.uses_context) if trail is None else trail
         self.carried: tuple[bytes, int] | None = None
         self.fresh = False
+
+    def record(self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None) -> Checkpoint:
+        """Return the record of a position.
+
+        Raises:
+            UnsavableStateError: The state has no JSON form.
+        """
+        plan = self._plan
+        try:
+            content = plan.codec.dump(at.state)
+        except InvalidInputError as error:
+            raise UnsavableStateError(error) from error
+        metadata = self._metadata
+        return Checkpoint(
+            self._thread_id,
+            status,
+            content,
+            self._clock.now(),
+            at.suspended,
+            at.next,
+            {**metadata, **extra} if extra else metadata,
+            at.nested,
+            self.decision,
+            at.wait,
+            plan.identity,
+        )
 
     async def start(self, at: Position[S]) -> None:
         """Begin a run of a new execution.
@@ -170,29 +201,6 @@ class StoreJournal(Journal[S]):
         self._store = store
         self._pending: tuple[Writing, bytes, Callable[[], Awaitable[Any]]] | None = None
 
-    def _checkpoint(
-        self, status: CheckpointStatus, at: Position[S], extra: Mapping[str, str] | None = None
-    ) -> Checkpoint:
-        plan = self._plan
-        try:
-            content = plan.codec.dump(at.state)
-        except InvalidInputError as error:
-            raise UnsavableStateError(error) from error
-        metadata = self._metadata
-        return Checkpoint(
-            self._thread_id,
-            status,
-            content,
-            plan.clock.now(),
-            at.suspended,
-            at.next,
-            {**metadata, **extra} if extra else metadata,
-            None,
-            self.decision,
-            at.wait,
-            plan.identity,
-        )
-
     async def finish(self, at: Position[S], expected: Revision) -> None:
         """Append the only row that a resume needs whose boundary is on an end of the graph: nothing runs any more.
 
@@ -200,7 +208,7 @@ class StoreJournal(Journal[S]):
             RefusedError: Another writer has the thread, or was first.
             UnsavableStateError: The state has no JSON form.
         """
-        await self._save_free(Writing.LAST, self._checkpoint(CheckpointStatus.COMPLETED, at), expected)
+        await self._save_free(Writing.LAST, self.record(CheckpointStatus.COMPLETED, at), expected)
 
     async def _save_free(self, what: Writing, checkpoint: Checkpoint, expected: Revision) -> None:
         """Append a row to what nobody has gone on with, and nobody holds.

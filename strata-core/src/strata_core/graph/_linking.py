@@ -12,7 +12,12 @@ __all__ = ["link"]
 def link(draft: Draft) -> tuple[Node, dict[str, Node]]:
     """Return the entry and the nodes, by name, of a graph without problems."""
     nodes = {
-        node.name: Node(node.name, inspect_handler(node.handler), bool(node.blocking), node.retry)
+        node.name: Node(
+            node.name,
+            inspect_handler(node.handler) if node.body is None else node.body.make(),
+            bool(node.blocking),
+            node.retry,
+        )
         for node in draft.nodes
     }
     for node in draft.nodes:

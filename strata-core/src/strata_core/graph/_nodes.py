@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol
 
 from strata_core.graph._handlers import Handler
 from strata_core.graph._retry import RetryPolicy
 from strata_core.records import WaitKind
 
-__all__ = ["Node", "Pause", "Router"]
+if TYPE_CHECKING:
+    from strata_core.graph._level import Level
+
+__all__ = ["Body", "Node", "Pause", "Router"]
+
+
+class Body(Protocol):
+    """What a node consists of that is no single handler: a subgraph, the branches of a group, the items of a map."""
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether anything in it is given a context."""
+
+    def waits(self) -> Iterator[tuple[str, ...]]:
+        """Yield the paths to the nodes in it after which a thread waits."""
+
+    async def attempt(self, level: Level[Any], node: Node) -> Any:
+        """Run it once, as that node of a level, and return the node's state.
+
+        Raises:
+            LevelFailedError: It has failed; another attempt may follow.
+            PausedError: The thread waits inside.
+            StoppedError: The run has to stop.
+        """
 
 
 class Router:
@@ -56,7 +80,8 @@ class Node:
 
     Attributes:
         name: Its name.
-        handler: What it runs.
+        handler: What it runs; for a node with a body, an attempt at that.
+        body: What it consists of when that is no handler of a user's.
         blocking: Run it in a thread.
         retry: When it is tried again; None for never.
         is_plain: Whether its handler is called with the state alone, on the loop, and returns at once.
@@ -66,11 +91,16 @@ class Node:
         pause: The stop after it.
     """
 
-    __slots__ = ("blocking", "fallback", "handler", "is_plain", "name", "next", "pause", "retry", "router")
+    __slots__ = ("blocking", "body", "fallback", "handler", "is_plain", "name", "next", "pause", "retry", "router")
 
-    def __init__(self, name: str, handler: Handler, blocking: bool, retry: RetryPolicy | None) -> None:
+    def __init__(self, name: str, work: Handler | Body, blocking: bool, retry: RetryPolicy | None) -> None:
         self.name = name
+        if isinstance(work, Handler):
+            handler, body = work, None
+        else:
+            handler, body = Handler(work.attempt, work.uses_context, is_async=True), work
         self.handler = handler
+        self.body: Body | None = body
         self.blocking = blocking
         self.retry = retry
         self.is_plain = not (blocking or handler.is_async or handler.wants_context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
@@ -34,7 +34,7 @@ class Plan(Generic[S]):
         on_resume: Called before the first node after a wait; None for nothing.
         on_interrupted: Told when a thread waits; None for nobody.
         clock: Tells the time and waits.
-        uses_context: Whether any handler, router or timer is given a context.
+        uses_context: Whether any handler, router or timer is given a context, also inside of nodes.
     """
 
     __slots__ = (
@@ -84,6 +84,15 @@ class Plan(Generic[S]):
         self.uses_context = (on_resume is not None and on_resume.wants_context) or any(
             map(_uses_context, nodes.values())
         )
+
+    def waits(self) -> Iterator[tuple[str, ...]]:
+        """Yield the paths to the nodes after which a thread waits, also inside of subgraphs."""
+        for node in self.nodes.values():
+            if node.pause is not None:
+                yield (node.name,)
+            if node.body is not None:
+                for path in node.body.waits():
+                    yield (node.name, *path)
 
 
 def _uses_context(node: Node) -> bool:

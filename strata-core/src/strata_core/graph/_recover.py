@@ -9,15 +9,16 @@ from typing import Final, TypeVar
 from strata_core._validation import check_thread_id
 from strata_core.graph._begin import is_after_wait
 from strata_core.graph._cancellation import CancellationToken
+from strata_core.graph._descent import Place, descend, innermost
 from strata_core.graph._every_node import EveryNodeJournal
 from strata_core.graph._inputs import check_limits, check_store
-from strata_core.graph._journal import Position, RefusedError, UnsavableStateError
+from strata_core.graph._journal import RefusedError, UnsavableStateError
 from strata_core.graph._keys import AFTER_WAIT, RECOVERED_BY, VISIT, pack_visit, read_visit, user_metadata
-from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
-from strata_core.graph._refusals import refuse, refuse_foreign, refuse_missing, refuse_overtaken, refuse_unknown
+from strata_core.graph._refusals import refuse, refuse_foreign, refuse_missing, refuse_overtaken
 from strata_core.graph._rehydrate import rehydrate
 from strata_core.graph._results import Failed, FailureCode, RunResult
+from strata_core.graph._resume import Reentry, target_of
 from strata_core.graph._run import Run
 from strata_core.graph._stop import Stop
 from strata_core.graph._sweep import ListingStore, SweepReport, sweep
@@ -64,11 +65,11 @@ async def recover_thread(
     if isinstance(found, Failed):
         stop.close()
         return found
-    return await _take_over(plan, store, *found, stop)
+    return await _take_over(plan, store, found, stop)
 
 
-def _place(plan: Plan[S], thread_id: str, entry: LogEntry | None) -> tuple[LogEntry, Node, S] | Failed:
-    """Return where a thread goes on, and with which state; or why it does not."""
+def _place(plan: Plan[S], thread_id: str, entry: LogEntry | None) -> Reentry | Failed:
+    """Return where a thread goes on, and with which states; or why it does not."""
     if entry is None:
         return refuse_missing(plan, thread_id)
     checkpoint = entry.checkpoint
@@ -77,39 +78,42 @@ def _place(plan: Plan[S], thread_id: str, entry: LogEntry | None) -> tuple[LogEn
         return foreign
     if checkpoint.state is not ThreadState.RUNNING:
         return refuse(thread_id, *_REFUSALS[checkpoint.state])
-    node = plan.nodes.get(checkpoint.next_node or "")
-    if node is None or checkpoint.nested is not None:
-        return refuse_unknown(checkpoint)
-    state = rehydrate(plan, checkpoint)
-    return state if isinstance(state, Failed) else (entry, node, state[0])
+    floors = descend(plan, checkpoint)
+    if isinstance(floors, Failed):
+        return floors
+    places = []
+    for floor, inside in zip(floors, [*floors[1:], None], strict=True):
+        node = target_of(floor) if inside is None else inside.around
+        if isinstance(node, Failed):
+            return node
+        state = rehydrate(floor.plan, floor.checkpoint, path=floor.path)
+        if isinstance(state, Failed):
+            return state
+        places.append(Place(floor.plan, floor.around, node, state[0], floor.checkpoint.decision))
+    return Reentry(entry, places)
 
 
-async def _take_over(
-    plan: Plan[S], store: CheckpointStore, entry: LogEntry, node: Node, state: S, stop: Stop
-) -> RunResult[S]:
+async def _take_over(plan: Plan[S], store: CheckpointStore, found: Reentry, stop: Stop) -> RunResult[S]:
     """Take the lease together with a new running row, and run from there.
 
     Under a lease and after every node whatever the graph's own policy: a thread that was begun so stays so.
     """
-    checkpoint = entry.checkpoint
+    entry, checkpoint = found.entry, found.entry.checkpoint
     thread_id = checkpoint.thread_id
     pairs = user_metadata(checkpoint.metadata)
     journal = EveryNodeJournal(plan, thread_id, pairs, store, stop)
-    journal.decision = checkpoint.decision
     # The node that ran when the process died is told the key that it was told then.
     journal.carried = read_visit(checkpoint.metadata) or (entry.revision.write_id, 0)
     run = Run(plan, thread_id, journal, stop, pairs)
-    run.node, run.state = node, state
-    run.after_wait = is_after_wait(checkpoint)
-    run.show(checkpoint.decision)
+    run.stand(found.places, after_wait=is_after_wait(checkpoint))
+    run.note_last(innermost(checkpoint).suspended_node)
     extra = {VISIT: pack_visit(*journal.carried), RECOVERED_BY: fit(journal.owner)}
     if run.after_wait:
         extra[AFTER_WAIT] = checkpoint.metadata[AFTER_WAIT]
 
     async def begin() -> RunResult[S] | None:
-        at = Position(checkpoint.suspended_node, node.name, state)
         try:
-            await journal.take(CheckpointStatus.RUNNING, at, entry.revision, extra)
+            await journal.take(CheckpointStatus.RUNNING, run.standing(CheckpointStatus.RUNNING), entry.revision, extra)
         except UnsavableStateError as error:
             text = f"failed to rehydrate state for thread '{thread_id}'"
             detail = f"what upcast returned cannot be saved: {error.cause}"

@@ -80,21 +80,18 @@ async def answer_thread(
     return await end_expired(plan, store, found.entry) if isinstance(found, Expiry) else found
 
 
-async def reenter(plan: Plan[S], store: CheckpointStore, found: Reentry[S], stop: Stop) -> RunResult[S]:
+async def reenter(plan: Plan[S], store: CheckpointStore, found: Reentry, stop: Stop) -> RunResult[S]:
     """Take a stopped thread over and run it from where it goes on; closes `stop`."""
     thread_id = found.entry.checkpoint.thread_id
     pairs = user_metadata(found.entry.checkpoint.metadata)
     journal = open_journal(plan, thread_id, store, pairs, stop)
-    journal.decision = found.decision
     journal.carried = read_visit(found.entry.checkpoint.metadata)
     run = Run(plan, thread_id, journal, stop, pairs)
-    run.node, run.state = found.node, found.state
-    run.after_wait = is_after_wait(found.entry.checkpoint)
-    run.show(found.decision)
+    run.stand(found.places, after_wait=is_after_wait(found.entry.checkpoint))
 
     async def begin() -> RunResult[S] | None:
         try:
-            await take_over(plan, journal, store, found)
+            await take_over(run, store, found)
         except UnsavableStateError as error:
             text = "refuses the signal: the state cannot be saved with it; it still waits"
             return refuse(thread_id, FailureCode.INVALID_SIGNAL, text, str(error.cause))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
@@ -14,6 +15,7 @@ from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, LogEntry
 
 __all__ = [
+    "named",
     "refuse",
     "refuse_ended",
     "refuse_existing",
@@ -41,25 +43,39 @@ def refuse_missing(plan: Plan[S], thread_id: str) -> Failed:
     return refuse(thread_id, FailureCode.NOT_FOUND, text)
 
 
-def refuse_foreign(plan: Plan[S], checkpoint: Checkpoint) -> Failed | None:
-    """Refuse a thread of another graph.  Without an identity on either side, nobody can tell."""
+def refuse_foreign(plan: Plan[S], checkpoint: Checkpoint, path: Sequence[str] = ()) -> Failed | None:
+    """Refuse a thread of another graph, also one that another graph has had at the `path` to a subgraph.
+
+    Without an identity on either side, nobody can tell.
+    """
     identity, graph = plan.identity, checkpoint.graph
     if identity is None or graph is None or graph.id == identity.id:
         return None
     text = f"belongs to graph {graph.id!r}, not to {identity.id!r}"
+    if path:
+        text = f"stopped inside the subgraph {named(path)} of graph {graph.id!r}, which is {identity.id!r} here"
     return refuse(checkpoint.thread_id, FailureCode.WRONG_GRAPH, text)
 
 
-def refuse_unknown(checkpoint: Checkpoint, timeout_route: str | None = None) -> Failed:
-    """Refuse a thread that goes on where this graph has no node: at its next node, or at a timeout route."""
-    if checkpoint.nested is not None:
-        text = f"stopped inside the subgraph {checkpoint.suspended_node!r}, which this graph does not have"
-    else:
-        name, how = (checkpoint.next_node, "") if timeout_route is None else (timeout_route, "has timed out and ")
-        text = (
-            f"{how}goes on at node {name!r}, which this graph does not have; "
-            "keep a node of that name for the threads that wait, or end the thread with graph.end()"
-        )
+def named(path: Sequence[str]) -> str:
+    """Return the path to a subgraph, for people."""
+    return " / ".join(map(repr, path))
+
+
+def refuse_unknown(checkpoint: Checkpoint, path: Sequence[str] = (), timeout_route: str | None = None) -> Failed:
+    """Refuse a thread that goes on where this graph has no node: at its next node, or at a timeout route.
+
+    Args:
+        checkpoint: The record of the level that goes on there.
+        path: The path to the subgraph that this level is.
+        timeout_route: Where it goes on; None for its next node.
+    """
+    name, how = (checkpoint.next_node, "") if timeout_route is None else (timeout_route, "has timed out and ")
+    where = f"the subgraph {named(path)}" if path else "this graph"
+    text = (
+        f"{how}goes on at node {name!r}, which {where} does not have; "
+        "keep a node of that name for the threads that wait, or end the thread with graph.end()"
+    )
     return refuse(checkpoint.thread_id, FailureCode.UNKNOWN_NODE, text)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from strata_core.codec import copy_json
 from strata_core.errors import RehydrationError
 from strata_core.graph._plan import Plan
-from strata_core.graph._refusals import refuse
+from strata_core.graph._refusals import named, refuse
 from strata_core.graph._results import Failed, FailureCode
 from strata_core.graph._texts import describe
 from strata_core.records import Checkpoint
@@ -20,9 +20,19 @@ S = TypeVar("S")
 UNFIT: Final = "refuses the signal: an override does not fit the state; it still waits"
 
 
-def rehydrate(plan: Plan[S], checkpoint: Checkpoint, overrides: Mapping[str, Any] | None = None) -> tuple[S] | Failed:
-    """Return the state with the overrides, in a tuple, because a state may be anything."""
+def rehydrate(
+    plan: Plan[S], checkpoint: Checkpoint, overrides: Mapping[str, Any] | None = None, path: Sequence[str] = ()
+) -> tuple[S] | Failed:
+    """Return the state with the overrides, in a tuple, because a state may be anything.
+
+    Args:
+        plan: The graph.
+        checkpoint: Its record.
+        overrides: JSON values by the names of top-level fields.
+        path: Where the record stands: the path to the subgraph that the graph is.
+    """
     thread_id = checkpoint.thread_id
+    inside = f"inside {named(path)}: " if path else ""
     message = f"failed to rehydrate state for thread '{thread_id}'"
     content: Mapping[str, Any] = checkpoint.frozen_state
     graph, identity = checkpoint.graph, plan.identity
@@ -30,10 +40,12 @@ def rehydrate(plan: Plan[S], checkpoint: Checkpoint, overrides: Mapping[str, Any
         try:
             content = plan.upcast(copy_json(dict(content)), graph.version)
         except Exception as error:  # noqa: BLE001  # upcast is a user's code
-            detail = f"upcast from version {graph.version!r}: {describe(error)}"
+            detail = f"{inside}upcast from version {graph.version!r}: {describe(error)}"
             return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail, error=error)
         if not isinstance(cast("object", content), Mapping):
-            detail = f"upcast from version {graph.version!r} returned {type(content).__name__}, not a JSON object"
+            detail = (
+                f"{inside}upcast from version {graph.version!r} returned {type(content).__name__}, not a JSON object"
+            )
             return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail)
     try:
         # A value that is taken into the state must be no part of the decision that is recorded.
@@ -45,8 +57,8 @@ def rehydrate(plan: Plan[S], checkpoint: Checkpoint, overrides: Mapping[str, Any
             except RehydrationError:
                 pass
             else:
-                return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, str(error))
-        detail = f"{error}; {_upcast_hint(plan, checkpoint)}"
+                return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, f"{inside}{error}")
+        detail = f"{inside}{error}; {_upcast_hint(plan, checkpoint)}"
         return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail, error=error)
 
 

@@ -111,9 +111,12 @@ class Interrupted(Generic[S]):
 
     Attributes:
         thread_id: The thread.
-        suspended_node: The node it stopped at, whose state is committed.
+        suspended_node: The node it stopped at, whose state is committed; when it waits inside a subgraph, the
+            subgraph's node, which has not.
         next_node: The node it goes on at when approved, signalled or woken; None when that node is an end of the graph.
-        frozen_state: The state it stopped with.
+            Inside a subgraph, the subgraph's node: it goes on in there.
+        frozen_state: The state it stopped with, of the outermost graph; what a person reviews inside a subgraph is in
+            the checkpoint's `nested`.
         waiting_at: The path to the wait: names of subgraph nodes, then the node it stopped at.
         wait: What it waits for and until when; None for a person without a timeout.
     """
@@ -133,8 +136,8 @@ class Failed:
     Attributes:
         thread_id: The thread.
         code: Why; one member for each failure and refusal.
-        message: One sentence, for people to read.
-        node: The node that failed; None for a refusal.
+        message: One sentence, for people to read; it tells as well what failed inside of the node.
+        node: The node that failed, of the outermost graph; None for a refusal.
         detail: The cause: a path, or the type and text of an error.
         error: The error itself, in this process only.
     """
@@ -154,7 +157,7 @@ class Cancelled:
     Attributes:
         thread_id: The thread.
         reason: Why.
-        node: Where it stopped; a resume goes on there, except after `ENDED` and `TIMED_OUT`.
+        node: Where it stopped, in the outermost graph; a resume goes on there, except after `ENDED` and `TIMED_OUT`.
         detail: What the token gave as its reason, if it did.
     """
 

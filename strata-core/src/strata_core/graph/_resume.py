@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from strata_core.codec import check_json, copy_json
 from strata_core.errors import InvalidInputError
 from strata_core.graph._answering import refuse_answer
+from strata_core.graph._descent import Floor, Place, descend
 from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
 from strata_core.graph._refusals import refuse, refuse_foreign, refuse_missing, refuse_unknown
@@ -16,28 +17,27 @@ from strata_core.graph._results import Failed, FailureCode
 from strata_core.graph._signals import Answer, DueSignal, EventSignal, HumanSignal
 from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, LogEntry, Wait, WaitKind
 
-__all__ = ["Expiry", "Reentry", "plan_reentry"]
+__all__ = ["Expiry", "Reentry", "plan_reentry", "target_of"]
 
 S = TypeVar("S")
 
+Levels = Mapping[tuple[str, ...], Mapping[str, Any]]
+"""Overrides by the path to a level."""
 
-class Reentry(Generic[S]):
+
+class Reentry:
     """How a stopped thread goes on.
 
     Attributes:
         entry: The checkpoint it goes on from.
-        node: Where it goes on; None when it waited at an end of the graph.
-        state: The state, with the signal's overrides.
-        decision: The decision in effect from now on.
+        places: Where it goes on, on every level, outermost first; with the signal's overrides and the decisions.
     """
 
-    __slots__ = ("decision", "entry", "node", "state")
+    __slots__ = ("entry", "places")
 
-    def __init__(self, entry: LogEntry, node: Node | None, state: S, decision: HumanDecision | None) -> None:
+    def __init__(self, entry: LogEntry, places: Sequence[Place[Any]]) -> None:
         self.entry = entry
-        self.node = node
-        self.state = state
-        self.decision = decision
+        self.places = places
 
 
 class Expiry:
@@ -54,48 +54,53 @@ class Expiry:
 
 
 def plan_reentry(
-    plan: Plan[S],
-    thread_id: str,
-    entry: LogEntry | None,
-    answer: Answer,
-    outer: Mapping[tuple[str, ...], Mapping[str, Any]],
-) -> Reentry[S] | Expiry | Failed:
+    plan: Plan[S], thread_id: str, entry: LogEntry | None, answer: Answer, outer: Levels
+) -> Reentry | Expiry | Failed:
     """Find out how a thread goes on, or why it does not; writes nothing.
 
     What it waits for, until when and where it goes on then is told by its checkpoint, whatever the graph says by now.
+    The answer is for the innermost level, `outer` for those around it.
     """
     if entry is None:
         return refuse_missing(plan, thread_id)
     checkpoint = entry.checkpoint
-    refusal = (
-        refuse_foreign(plan, checkpoint)
-        or refuse_answer(checkpoint, answer, plan.clock.now())
-        or _refuse_levels(checkpoint, outer)
-    )
+    refusal = refuse_foreign(plan, checkpoint) or refuse_answer(checkpoint, answer, plan.clock.now())
     if refusal is not None:
         return refusal
-    wait = _timed_out(checkpoint, answer)
+    floors = descend(plan, checkpoint)
+    if isinstance(floors, Failed):
+        return floors
+    refusal = _refuse_levels(floors, outer)
+    if refusal is not None:
+        return refusal
+    innermost = floors[-1]
+    wait = _timed_out(innermost.checkpoint, answer)
     if wait is not None and wait.on_timeout is None:
         return _refuse_stranger(plan, checkpoint) or Expiry(entry)
-    node = _target(plan, checkpoint, answer)
-    if isinstance(node, Failed):
-        return node
-    overrides = _overrides(thread_id, answer)
+    target = _target(innermost, answer)
+    if isinstance(target, Failed):
+        return target
+    overrides = _overrides(thread_id, answer, outer, innermost.path)
     if isinstance(overrides, Failed):
         return overrides
-    state = rehydrate(plan, checkpoint, overrides)
-    if isinstance(state, Failed):
-        return state
-    decision = checkpoint.decision
-    if isinstance(answer, HumanSignal) and checkpoint.status is CheckpointStatus.INTERRUPTED:
-        decision = HumanDecision(
-            boundary=checkpoint.suspended_node or "",
-            is_approved=answer.is_approved,
-            reviewer=answer.reviewer_token,
-            decided_at=plan.clock.now(),
-            overrides=overrides,
-        )
-    return Reentry(entry, node, state[0], decision)
+    places = []
+    for floor, inside in zip(floors, [*floors[1:], None], strict=True):
+        state = rehydrate(floor.plan, floor.checkpoint, overrides.get(floor.path), floor.path)
+        if isinstance(state, Failed):
+            return state
+        node, decision = target, floor.checkpoint.decision
+        if inside is not None:
+            node = inside.around
+        elif isinstance(answer, HumanSignal) and checkpoint.status is CheckpointStatus.INTERRUPTED:
+            decision = HumanDecision(
+                boundary=floor.checkpoint.suspended_node or "",
+                is_approved=answer.is_approved,
+                reviewer=answer.reviewer_token,
+                decided_at=plan.clock.now(),
+                overrides=overrides.get(floor.path, {}),
+            )
+        places.append(Place(floor.plan, floor.around, node, state[0], decision))
+    return Reentry(entry, places)
 
 
 def _refuse_stranger(plan: Plan[S], checkpoint: Checkpoint) -> Failed | None:
@@ -108,10 +113,14 @@ def _refuse_stranger(plan: Plan[S], checkpoint: Checkpoint) -> Failed | None:
     return refuse(checkpoint.thread_id, FailureCode.UNKNOWN_NODE, text)
 
 
-def _refuse_levels(checkpoint: Checkpoint, outer: Mapping[tuple[str, ...], Mapping[str, Any]]) -> Failed | None:
+def _refuse_levels(floors: Sequence[Floor], outer: Levels) -> Failed | None:
+    known = [floor.path for floor in floors[:-1]]
     for path in outer:
-        text = f"has no level {path!r} around where it stands; what it stands in itself is overridden by the signal"
-        return refuse(checkpoint.thread_id, FailureCode.UNKNOWN_LEVEL, text)
+        if path not in known:
+            text = f"has no level {path!r} around where it stands; what it stands in itself is overridden by the signal"
+            if known:
+                text += f", and the levels around it are {', '.join(map(repr, known))}"
+            return refuse(floors[0].checkpoint.thread_id, FailureCode.UNKNOWN_LEVEL, text)
     return None
 
 
@@ -121,34 +130,47 @@ def _timed_out(checkpoint: Checkpoint, answer: Answer) -> Wait | None:
     return wait if isinstance(answer, DueSignal) and wait is not None and wait.kind is not WaitKind.TIMER else None
 
 
-def _target(plan: Plan[S], checkpoint: Checkpoint, answer: Answer) -> Node | Failed | None:
-    if checkpoint.nested is not None:
-        return refuse_unknown(checkpoint)
-    waited = checkpoint.status is CheckpointStatus.INTERRUPTED
+def _target(floor: Floor, answer: Answer) -> Node | Failed | None:
+    """Return where the innermost level goes on; None when nothing is left to do there."""
+    plan, checkpoint = floor.plan, floor.checkpoint
     wait = _timed_out(checkpoint, answer)
     if wait is not None:
-        return plan.nodes.get(wait.on_timeout or "") or refuse_unknown(checkpoint, wait.on_timeout)
+        route = plan.nodes.get(wait.on_timeout or "")
+        return route or refuse_unknown(checkpoint, floor.path, wait.on_timeout)
+    waited = checkpoint.status is CheckpointStatus.INTERRUPTED
     if waited and isinstance(answer, HumanSignal) and not answer.is_approved:
         stopped = plan.nodes.get(checkpoint.suspended_node or "")
         if stopped is not None and stopped.pause is not None and stopped.pause.on_reject is not None:
             return stopped.pause.on_reject
     if waited and checkpoint.next_node is None:
         return None
-    return plan.nodes.get(checkpoint.next_node or "") or refuse_unknown(checkpoint)
+    return target_of(floor)
 
 
-def _overrides(thread_id: str, answer: Answer) -> dict[str, Any] | Failed:
-    if not isinstance(answer, HumanSignal | EventSignal):
-        return {}
-    overrides = dict(answer.overrides)
+def target_of(floor: Floor) -> Node | Failed | None:
+    """Return the node at which a level goes on that does not wait; None when nothing is left to do there."""
+    checkpoint = floor.checkpoint
+    if checkpoint.status is CheckpointStatus.COMPLETED and floor.around is not None:
+        return None
+    return floor.plan.nodes.get(checkpoint.next_node or "") or refuse_unknown(checkpoint, floor.path)
+
+
+def _overrides(
+    thread_id: str, answer: Answer, outer: Levels, path: tuple[str, ...]
+) -> dict[tuple[str, ...], dict[str, Any]] | Failed:
+    """Return the overrides of every level by its path; the answer's are those of the level at `path`."""
+    given: dict[tuple[str, ...], dict[str, Any]] = {level: dict(values) for level, values in outer.items()}
+    if isinstance(answer, HumanSignal | EventSignal):
+        given[path] = dict(answer.overrides)
     if isinstance(answer, HumanSignal):
         twice = sorted(answer.overrides.keys() & answer.field_overrides.keys())
         if twice:
             detail = f"{twice[0]}: stands in overrides and in field_overrides"
             return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, detail)
-        overrides |= answer.field_overrides
-    try:
-        check_json(overrides, "overrides")
-    except InvalidInputError as error:
-        return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, str(error))
-    return {key: copy_json(value) for key, value in overrides.items()}
+        given[path] |= answer.field_overrides
+    for level, values in given.items():
+        try:
+            check_json(values, "overrides" if level == path else f"outer[{level!r}]")
+        except InvalidInputError as error:
+            return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, str(error))
+    return {level: {key: copy_json(value) for key, value in values.items()} for level, values in given.items()}

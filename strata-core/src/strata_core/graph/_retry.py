@@ -83,7 +83,7 @@ class RetryPolicy:
             delay *= 1 - self.jitter * random()
         return delay
 
-    def wants(self, failures: int, error: Exception) -> bool:
+    def wants(self, failures: int, error: BaseException) -> bool:
         """Tell whether the node is tried again after that many failed attempts, the last with this error."""
         if failures >= self.max_attempts:
             return False

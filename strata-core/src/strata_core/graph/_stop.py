@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from strata_core.clock import Clock
 from strata_core.errors import UsageError
@@ -13,13 +13,44 @@ from strata_core.graph._alarm import set_alarm
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._results import CancelReason
 
-__all__ = ["Stop", "StoppedError"]
+__all__ = ["AnyStop", "Stop", "StoppedError"]
 
 T = TypeVar("T")
 
 
 class StoppedError(Exception):
     """What a guarded await raises when the run has to stop."""
+
+
+class AnyStop(Protocol):
+    """What a level of a run knows of being stopped: a `Stop`, or what stands for it in tasks of their own."""
+
+    @property
+    def token(self) -> CancellationToken:
+        """Tells nodes that they have to stop."""
+
+    @property
+    def cancelled_from_outside(self) -> bool:
+        """Whether a cancellation that arrives now is no node's own."""
+
+    @property
+    def abandons(self) -> bool:
+        """Whether what cannot be interrupted, such as a thread, is not even waited for."""
+
+    def check(self) -> CancelReason | None:
+        """Return why the level has to stop, if it has to."""
+
+    async def guard(self, awaitable: Awaitable[T], *, only_lost: bool = False) -> T:
+        """Await something that a stop interrupts.
+
+        Args:
+            awaitable: What to await.
+            only_lost: Interrupt it only when nothing that it comes to can count any more.
+
+        Raises:
+            StoppedError: The run has to stop.
+            asyncio.CancelledError: Somebody else has cancelled the task.
+        """
 
 
 class Stop:
@@ -146,6 +177,12 @@ class Stop:
     def cancelled_from_outside(self) -> bool:
         """Whether somebody else has cancelled the run's task since it began."""
         return self._task.cancelling() > self._cancelled_before
+
+    @property
+    def abandons(self) -> bool:
+        """Whether the run ends without waiting for what it cannot interrupt: its lease, or its caller, is gone."""
+        own = 1 if self._interrupted else 0
+        return self.reason is CancelReason.LEASE_LOST or self._task.cancelling() - own > self._cancelled_before
 
     async def clear(self) -> None:
         """Let a cancellation arrive that was asked for before the run began, lest it looks like a node's own.

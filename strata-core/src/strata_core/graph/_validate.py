@@ -9,7 +9,7 @@ from typing import Any
 from strata_core._guess import did_you_mean
 from strata_core._validation import check_thread_id
 from strata_core.errors import InvalidInputError
-from strata_core.graph._drafts import Draft, EdgeDraft, RouteDraft
+from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft
 from strata_core.graph._handlers import HandlerError, inspect_handler
 from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._retry import RetryPolicy
@@ -66,17 +66,21 @@ def _nodes(draft: Draft) -> Iterable[GraphProblem]:
             yield GraphProblem(
                 ProblemCode.DUPLICATE_NODE, node.name, f"{counts[key]} nodes have the name {node.name!r}"
             )
-        try:
-            handler = inspect_handler(node.handler)
-        except HandlerError as error:
-            yield GraphProblem(ProblemCode.INVALID_HANDLER, node.name, f"the handler of node {node.name!r} {error}")
-        else:
-            if node.blocking and handler.is_async:
-                text = f"the handler of node {node.name!r} is async; blocking=True is for def handlers"
-                yield GraphProblem(ProblemCode.INVALID_HANDLER, node.name, text)
+        yield from _handler(node) if node.body is None else node.body.find_problems(node.name)
         if node.retry is not None and not isinstance(node.retry, RetryPolicy):
             text = f"retry of node {node.name!r} must be a RetryPolicy, not {type(node.retry).__name__}"
             yield GraphProblem(ProblemCode.INVALID_RETRY, node.name, text)
+
+
+def _handler(node: NodeDraft) -> Iterable[GraphProblem]:
+    try:
+        handler = inspect_handler(node.handler)
+    except HandlerError as error:
+        yield GraphProblem(ProblemCode.INVALID_HANDLER, node.name, f"the handler of node {node.name!r} {error}")
+    else:
+        if node.blocking and handler.is_async:
+            text = f"the handler of node {node.name!r} is async; blocking=True is for def handlers"
+            yield GraphProblem(ProblemCode.INVALID_HANDLER, node.name, text)
 
 
 def _references(draft: Draft) -> Iterable[GraphProblem]:

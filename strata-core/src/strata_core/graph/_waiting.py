@@ -16,7 +16,7 @@ from strata_core.graph._stop import StoppedError
 from strata_core.records import Wait, WaitKind
 
 if TYPE_CHECKING:
-    from strata_core.graph._run import Run
+    from strata_core.graph._level import Level
 
 __all__ = ["TimerError", "begin_wait"]
 
@@ -27,7 +27,7 @@ class TimerError(Exception):
     """The function that tells a timer's delay failed, or told none."""
 
 
-async def begin_wait(run: Run[S], node: Node, pause: Pause, state: S) -> Wait | None:
+async def begin_wait(level: Level[S], node: Node, pause: Pause, state: S) -> Wait | None:
     """Return the wait of a thread that stops now; None for a person without a timeout.
 
     Raises:
@@ -36,9 +36,9 @@ async def begin_wait(run: Run[S], node: Node, pause: Pause, state: S) -> Wait | 
     """
     delay = pause.delay
     if isinstance(delay, Handler):
-        due_at: datetime | None = await _ask_delay(run, node, delay, state)
+        due_at: datetime | None = await _ask_delay(level, node, delay, state)
     elif delay is not None:
-        due_at = run.clock.now() + delay
+        due_at = level.clock.now() + delay
     elif pause.kind is WaitKind.PERSON:
         return None
     else:
@@ -46,18 +46,18 @@ async def begin_wait(run: Run[S], node: Node, pause: Pause, state: S) -> Wait | 
     return Wait(pause.kind, pause.event_type, due_at, pause.on_timeout)
 
 
-async def _ask_delay(run: Run[S], node: Node, handler: Handler, state: S) -> datetime:
+async def _ask_delay(level: Level[S], node: Node, handler: Handler, state: S) -> datetime:
     what = f"the delay of the timer at node {node.name!r}"
     try:
-        told = await ask(run, node, handler, state)
+        told = await ask(level, node, handler, state)
     except StoppedError:
         raise
     except (Exception, asyncio.CancelledError) as error:
-        if isinstance(error, asyncio.CancelledError) and run.stop.cancelled_from_outside:
+        if isinstance(error, asyncio.CancelledError) and level.stop.cancelled_from_outside:
             raise
         raise TimerError(f"{what} failed") from error
     try:
-        return _moment(told, run.clock.now())
+        return _moment(told, level.clock.now())
     except InvalidInputError as error:
         raise TimerError(f"{what} {error.problem}") from None
     except Exception as error:

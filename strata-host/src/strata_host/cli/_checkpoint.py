@@ -14,7 +14,7 @@ from strata_host.cli._log import write_log
 from strata_host.cli._source import Source, json_option, source_options
 from strata_host.cli._states import show_states
 from strata_host.cli._text import json_text, phrase, word
-from strata_host.cli._views import decision_line, resumes_at, where
+from strata_host.cli._views import decision_fields, resumes_at, where
 from strata_host.cli.output import Output, Role, Span, output, print_json
 
 __all__ = ["checkpoint"]
@@ -92,7 +92,7 @@ def replay(source: Source, thread_id: str, sequence: int, as_json: bool) -> None
             ("status", (Span(status, Role(status)),)),
             ("node", where(found)),
             ("resumes at", resumes_at(found)),
-            ("decision", decision_line(found.decision)),
+            *decision_fields(found),
         ]
     )
     show_states(out, found)

@@ -22,7 +22,7 @@ from strata_host.cli.output import Line, Role, Span
 
 __all__ = [
     "THREAD_HEADER",
-    "decision_line",
+    "decision_fields",
     "levels",
     "log_line",
     "resumes_at",
@@ -83,7 +83,7 @@ def thread_fields(entry: LogEntry, lease: Lease | None) -> Iterator[tuple[str, L
     yield "graph", _graph(checkpoint.graph)
     yield "lease", _lease(lease)
     yield "waits for", (Span(_wait_text(checkpoint.state, checkpoint.wait)),)
-    yield "decision", decision_line(checkpoint.decision)
+    yield from decision_fields(checkpoint)
     for number, (key, value) in enumerate(checkpoint.metadata.items()):
         yield ("" if number else "metadata"), (Span(f"{word(key)}={phrase(value)}"),)
     if not checkpoint.metadata:
@@ -115,8 +115,17 @@ def levels(checkpoint: Checkpoint) -> Iterator[Checkpoint]:
         level = level.nested
 
 
-def decision_line(decision: HumanDecision | None) -> Line:
-    """Return a human decision."""
+def decision_fields(checkpoint: Checkpoint) -> Iterator[tuple[str, Line]]:
+    """Yield the human decision in effect, and below it those that are in effect inside of subgraphs only."""
+    yield "decision", _decision(checkpoint.decision)
+    path: list[str] = []
+    for outer in levels(checkpoint):
+        path.append(word(outer.suspended_node))
+        if outer.nested is not None and outer.nested.decision is not None:
+            yield "", (Span(f"in {' / '.join(path)}: "), *_decision(outer.nested.decision))
+
+
+def _decision(decision: HumanDecision | None) -> Line:
     if decision is None:
         return _NOTHING
     verdict = Span("approved", Role.ADDED) if decision.is_approved else Span("rejected", Role.REMOVED)
