@@ -336,6 +336,7 @@ CREATE OPERATOR public.<> (LEFTARG = bigint[], RIGHTARG = bigint[], FUNCTION = p
 def test_what_others_put_on_the_search_path_is_never_run(postgres_database: Database, when: str) -> None:
     async def use(backend: PostgresBackend) -> None:
         (taken,) = await backend.commit([save("t", lease=Take("worker", 60_000_000), due=EXAMPLE_TIME)])
+        assert isinstance(taken, Committed)
         await backend.commit([save("t", "completed", token=taken.token, lease=Drop())])
         await backend.read_head("t")
         for leased in (True, False):

@@ -320,12 +320,13 @@ class TestOnResume:
 
         asyncio.run(main())
 
+    @pytest.mark.parametrize("price", [float("nan"), 10**4300], ids=["no int", "too long for JSON"])
     def test_a_state_that_cannot_be_saved_is_its_failure_too_and_leaves_no_lease(
-        self, world: Any, policy: CheckpointPolicy
+        self, world: Any, policy: CheckpointPolicy, price: Any
     ) -> None:
         async def main() -> None:
             async with world.open() as store:
-                graph = selling(world, policy, on_resume=lambda order: attrs.evolve(order, price=float("nan")))
+                graph = selling(world, policy, on_resume=lambda order: attrs.evolve(order, price=price))
                 await graph.run("t", Order(), store)
                 failed = await graph.resume("t", APPROVE, store)
 

@@ -329,7 +329,7 @@ def test_a_call_that_was_too_late_writes_nothing_wherever_it_is_cancelled_then(
     asyncio.run(main())
 
 
-def told_by(row: Any) -> str | None:
+def told_by(row: Any) -> Any:
     return row.metadata.get("strata.ended_by") or (row.decision and row.decision.reviewer)
 
 

@@ -64,6 +64,9 @@ def test_no_more_are_taken_than_the_limit_and_no_more_at_once_than_asked(world: 
                 nonlocal under_way
                 under_way += 1
                 at_once.add(under_way)
+                async with asyncio.timeout(10):  # a server answers one after the other
+                    while max(at_once) < 4:
+                        await asyncio.sleep(0)
                 for _ in range(3):
                     await asyncio.sleep(0)
                 under_way -= 1
@@ -119,6 +122,58 @@ def test_threads_that_are_refused_do_not_use_up_the_limit_and_are_told(world: An
                 refused.code for refused in report.refused.values()
             )
             assert report.is_complete
+
+    asyncio.run(main())
+
+
+def test_threads_that_cannot_be_loaded_do_not_use_up_the_limit_but_those_of_a_store_that_is_down_do(world: Any) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+
+            class Broken:
+                def __init__(self, *errors: Exception) -> None:
+                    self._errors = list(errors)
+
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(store, name)
+
+                async def load(self, thread_id: str) -> Any:
+                    if self._errors:
+                        raise self._errors.pop()
+                    return await store.load(thread_id)
+
+            for n in range(3):
+                await store.save(dead(f"t{n}", n))
+            down = await counting(world).recover_all(Broken(StoreUnavailableError("down")), limit=1)
+            damaged, newer = CorruptCheckpointError("t", 0, "bad"), SchemaVersionError("new", found="9", supported="1")
+            report = await counting(world).recover_all(Broken(damaged, newer), limit=1, concurrency=1)
+
+            assert (0, 1, False) == (len(down.results), len(down.errors), down.is_complete)
+            assert (1, 2, True) == (len(report.results), len(report.errors), report.is_complete)
+
+    asyncio.run(main())
+
+
+def test_a_thread_that_was_listed_when_the_limit_was_reached_is_left_for_the_next_call(world: Any) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+
+            class Slow:
+                """Gives one thread a page, and each page only when the work on the one before is done."""
+
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(store, name)
+
+                async def list_threads(self, query: Any) -> Any:
+                    for _ in range(query.cursor is not None and 100):
+                        await asyncio.sleep(0)
+                    return await store.list_threads(attrs.evolve(query, limit=1))
+
+            for n in range(3):
+                await store.save(dead(f"t{n}", n))
+            report = await counting(world).recover_all(Slow(), limit=2, concurrency=2)
+
+            assert (2, False) == (len(report.results), report.is_complete)
 
     asyncio.run(main())
 

@@ -15,7 +15,7 @@ from process_support import STEPS, finish, start, with_store
 
 from strata_core import ThreadQuery, ThreadState
 
-KILLS = 500 if os.environ.get("STRATA_SOAK") == "1" else 40
+SOAK = os.environ.get("STRATA_SOAK") == "1"
 AT_ONCE = 10
 """How many runs go on in a process that is killed."""
 
@@ -54,12 +54,13 @@ async def standing(store: Any) -> dict[str, str]:
 
 @pytest.mark.soak
 def test_every_killed_run_is_finished_once_and_only_what_ran_at_the_kill_is_done_twice(url: str) -> None:
+    kills = 500 if SOAK else 100 if url.startswith("sqlite:") else 40
     seeded = random.Random(20261130)
     said: list[list[str]] = []
     killed: dict[str, str] = {}
     with ThreadPoolExecutor(2) as pool:
-        while len(killed) < KILLS:
-            moments = [seeded.randint(1, AT_ONCE * len(STEPS) - 1) for _ in range((KILLS - len(killed)) // AT_ONCE + 1)]
+        while len(killed) < kills:
+            moments = [seeded.randint(1, AT_ONCE * len(STEPS) - 1) for _ in range((kills - len(killed)) // AT_ONCE + 1)]
             for lines in pool.map(kill_at, moments, [url] * len(moments), [f"p{seeded.random()}" for _ in moments]):
                 said += lines
             killed = with_store(url, standing)
