@@ -107,7 +107,7 @@ class KeepsItsOwnHolderOut(Wrapper):
         return None if lease is not None and head is not None and head.token == lease.token else lease
 
 
-@breaks("repeat-7")
+@breaks("repeat-7", also={"rule-1": "random commits repeat a take whose lease has passed on since"})
 class HandsOutTheLeaseOfAnother(MemoryBackend):
     """Answers a repeated acquire with whatever lease is there."""
 

@@ -333,9 +333,11 @@ class GentleMachine(Machine):
 
 @pytest.mark.parametrize("machine", [Machine, GentleMachine], ids=["every node", "boundaries"])
 def test_a_disturbed_thread_comes_to_what_an_undisturbed_one_comes_to(
-    machine: type[Machine], fresh_storage: Callable[[], AbstractContextManager[Storage]]
+    machine: type[Machine],
+    fresh_storage: Callable[[], AbstractContextManager[Storage]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    logging.getLogger("strata_core.graph").setLevel(logging.CRITICAL)
+    caplog.set_level(logging.CRITICAL, "strata_core.graph")
     run_state_machine_as_test(
         cast("type[Machine]", lambda: machine(fresh_storage)),  # whatever makes one will do
         settings=settings(

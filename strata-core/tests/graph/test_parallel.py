@@ -29,6 +29,9 @@ from strata_core.graph import (
 )
 from strata_core.records import GraphIdentity
 
+pytestmark = pytest.mark.once("branches and items run between two calls of the store")
+
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

@@ -24,6 +24,11 @@ from strata_core.graph import (
     StateGraph,
 )
 
+pytestmark = pytest.mark.once(
+    "test_subgraphs brings nested records to every store; how a level fails is the engine's alone"
+)
+
+
 new: Any = StateGraph
 """Tests misuse it on purpose, and look into results of every kind."""
 

@@ -64,6 +64,9 @@ def test_no_more_are_taken_than_the_limit_and_no_more_at_once_than_asked(world: 
                 nonlocal under_way
                 under_way += 1
                 at_once.add(under_way)
+                async with asyncio.timeout(10):  # a server answers one after the other
+                    while max(at_once) < 4:
+                        await asyncio.sleep(0)
                 for _ in range(3):
                     await asyncio.sleep(0)
                 under_way -= 1
