@@ -15,6 +15,7 @@ import pytest
 from strata_conformance import BlobStoreTests, RowBackendTests, promises_of
 from strata_conformance._cli import main
 from strata_conformance._scope import MARK
+from strata_conformance._verdict import Judge, Outcome, Promised, unproven
 from strata_core import open_store
 from strata_core.records import Checkpoint, CheckpointStatus
 
@@ -258,6 +259,30 @@ def test_what_cannot_be_tested_is_told(here: Path, capsys: pytest.CaptureFixture
     assert "secret" not in error
     assert "Traceback" not in error
     assert ["my_targets.py"] == [path.name for path in here.iterdir() if path.is_file()]
+
+
+@pytest.mark.parametrize("option", ["--json", "--junit"])
+def test_a_report_that_cannot_be_written_is_refused_before_anything_runs(
+    here: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    code = main(["my_targets:rows", option, "nowhere/report"])
+
+    assert 2 == code
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_what_is_unproven_is_named_with_the_reason() -> None:
+    """A verdict counts them; whoever reads it must be able to tell what they are."""
+    judge = Judge()
+    for identity, outcome, reason in (
+        ("save-1", Outcome.KEPT, ""),
+        ("setup-1", Outcome.UNPROVEN, "no blank place given"),
+        ("process-1", Outcome.UNPROVEN, ""),
+    ):
+        judge.add(Promised("mine", identity, "It holds."), outcome, reason)
+    (store,) = judge.report()["stores"].values()
+
+    assert ["unproven: setup-1 (no blank place given)", "unproven: process-1 (skipped)"] == list(unproven(store))
 
 
 def test_without_a_target_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

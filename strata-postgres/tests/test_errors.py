@@ -144,6 +144,10 @@ def test_nothing_that_a_failed_open_raises_or_logs_holds_the_password(
     "url",
     [
         f"postgresql://app:{SECRET}%zz@host/db",
+        f"postgresql://app:hunter@{SECRET}@host/db",
+        f"postgresql://app:{SECRET}@hunter@host/db",
+        f"postgresql://app:{SECRET} 9@host/db",
+        f"postgresql://app:9 {SECRET}@host/db",
         f"postgresql://app:{SECRET}@host/db?no_such_option=1",
         f"postgresql://app@host/db?password={SECRET}&no_such_option",
         f"mysql://app:{SECRET}@host/db",

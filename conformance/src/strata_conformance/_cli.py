@@ -20,7 +20,7 @@ import attrs
 from strata_conformance._contract import CONTRACT, collect
 from strata_conformance._probe import Traces, foreign_thread, kind_of, opens
 from strata_conformance._target import VARIABLE, Kind, Target, Url
-from strata_conformance._verdict import line
+from strata_conformance._verdict import line, unproven
 from strata_core.errors import StrataError
 from strata_core.urls import redact, scheme_of, scrub
 
@@ -59,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return CONFORMS
     if options.target is None:
         _parser().error("TARGET is missing")
+    for report in (options.json, options.junit):
+        if report is not None and not report.absolute().parent.is_dir():
+            return _usage(f"there is no folder {report.absolute().parent} to write {report.name} to; make it first")
     sys.path.insert(0, str(Path.cwd()))
     with ExitStack() as stack:
         try:
@@ -160,6 +163,8 @@ def _test(target: Target, report: Path | None, junit: Path | None, extra: Sequen
         return _usage("no test was run")
     (judged,) = verdict["stores"].values()
     print(line(judged))
+    for told in unproven(judged):
+        print(told)
     print(f"{target.shown}: {judged['verdict']} (contract {CONTRACT})")
     if code == 0 and judged["verdict"] == "conforms":
         return CONFORMS

@@ -11,7 +11,7 @@ import attrs
 
 from strata_conformance._contract import CONTRACT
 
-__all__ = ["REQUIRED", "Judge", "Outcome", "Promised", "line", "rows", "was_run"]
+__all__ = ["REQUIRED", "Judge", "Outcome", "Promised", "line", "rows", "unproven", "was_run"]
 
 REQUIRED: Final = "required"
 Verdict: TypeAlias = Literal["conforms", "does not conform", "conforms but for known failures", "not judged whole"]
@@ -178,6 +178,13 @@ def rows(store: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 def line(store: Mapping[str, Any]) -> str:
     """Return the verdicts on a store in a report as one line."""
     return " | ".join(f"{name} {said}" for name, said in rows(store))
+
+
+def unproven(store: Mapping[str, Any]) -> Iterable[str]:
+    """Yield a line for each promise of a store in a report that was given nothing to be tested with, and why."""
+    for name, promise in store["promises"].items():
+        if promise["outcome"] == Outcome.UNPROVEN:
+            yield f"unproven: {name} ({'; '.join(promise['reasons']) or 'skipped'})"
 
 
 def was_run(store: Mapping[str, Any]) -> bool:

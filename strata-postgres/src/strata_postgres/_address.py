@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote
 
 import attrs
@@ -39,6 +40,10 @@ class Address:
             shown = redact(url) if isinstance(url, str) else type(url).__name__
             raise InvalidInputError("url", f"must be a URL such as postgresql://user@host:5432/database, not {shown!r}")
         place, question, query = url.partition("?")
+        if place.count("@") > 1:  # the driver would take a part of the password for the host, and show it
+            raise InvalidInputError(
+                "url", f"{redact(url)!r} has more than one '@': write those of user and password as %40"
+            )
         kept: list[str] = []
         schemas: list[str] = []
         for pair in query.split("&") if question else ():
@@ -61,10 +66,13 @@ class Address:
         try:
             conninfo_to_dict(self.conninfo)
         except Error as error:  # its message may quote a part of the password, and so may that of a cause
+            person = self.conninfo.partition("?")[0].rpartition("@")[0]
+            quotes_it = any(quoted in person for quoted in re.findall(r'"([^"]+)"', str(error)))
+            why = "" if quotes_it else f": {self.scrubbed(error)}"
             raise InvalidInputError(
                 "url",
-                f"{redact(self.url)!r} is no URL of a PostgreSQL database: {self.scrubbed(error)}; write special "
-                "characters of user and password percent-encoded",
+                f"{redact(self.url)!r} is no URL of a PostgreSQL database{why}; write special characters of user and "
+                "password percent-encoded",
             ) from None
 
     def scrubbed(self, error: Exception) -> str:
