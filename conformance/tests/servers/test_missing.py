@@ -53,6 +53,22 @@ def run(folder: Path, **environment: str) -> str:
     ).stdout
 
 
+@pytest.mark.usefixtures("nothing_installed")
+def test_a_server_that_cannot_be_started_leaves_neither_a_folder_nor_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody closes it: who has not got it cannot."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    server = ValkeyServer(own=True)
+    with pytest.raises(MissingServerError):
+        server.start()
+
+    assert [] == list(tmp_path.iterdir())
+    with pytest.raises(RuntimeError, match="was not started"):
+        server.folder  # noqa: B018  # a property that raises
+
+
 def test_a_missing_server_fails_the_test_with_the_line_that_installs_it(tmp_path: Path) -> None:
     said = run(tmp_path)
 

@@ -127,13 +127,20 @@ class Server(ABC):
         if self.is_running:
             message = f"this {self.product} runs already"
             raise RuntimeError(message)
-        is_first = self._folder is None
-        if self._folder is None:
-            self._account = self._runs_as()
-            self._folder = ServerFolder(
-                type(self).__name__.lower(), self._account, self._end_at_once, in_memory=not self.durable
-            )
+        if self._folder is not None:
+            return self._started(is_first=False)
+        self._account = self._runs_as()
+        self._folder = ServerFolder(
+            type(self).__name__.lower(), self._account, self._end_at_once, in_memory=not self.durable
+        )
+        try:
             self._prepare()
+            return self._started(is_first=True)
+        except BaseException:
+            self.close()  # nobody may, who has not got it
+            raise
+
+    def _started(self, *, is_first: bool) -> Self:
         for attempt in range(5):
             if is_first:  # the port can be taken between the look and the start
                 self.port = self._free_port()
