@@ -80,7 +80,16 @@ class TestPipes:
         assert b"s3cr3t" not in error
 
 
+@pytest.fixture
+def interruptible():
+    """A shell starts what runs in its background so that it ignores interrupts, and so would what that starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class TestSignals:
+    @pytest.mark.usefixtures("interruptible")
     def test_an_interrupt_ends_it_quietly_with_130(self, process, tmp_path):
         child = _stuck(process, tmp_path)
         child.send_signal(signal.SIGINT)
