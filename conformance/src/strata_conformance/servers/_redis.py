@@ -94,6 +94,7 @@ class KeyValueServer(Server):
     def _answers(self) -> bool:
         try:
             facts = self.command("INFO", "server")
+            self.command("DBSIZE")  # refused while it loads its data; INFO is not
         except (OSError, ServerFailedError):  # not there yet, or still loading
             return False
         return f"process_id:{self.pid}\r\n".encode() in facts
