@@ -94,10 +94,11 @@ class KeyValueServer(Server):
     def _answers(self) -> bool:
         try:
             facts = self.command("INFO", "server")
-            self.command("DBSIZE")  # refused while it loads its data; INFO is not
-        except (OSError, ServerFailedError):  # not there yet, or still loading
+            progress = self.command("INFO", "persistence")
+        except (OSError, ServerFailedError):  # not there yet
             return False
-        return f"process_id:{self.pid}\r\n".encode() in facts
+        # It tells both while it still loads its data and refuses everything else.
+        return f"process_id:{self.pid}\r\n".encode() in facts and b"loading:1" not in progress
 
 
 class ValkeyServer(KeyValueServer):
