@@ -87,6 +87,8 @@ class SmallService:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self.gate is not None:
+            self.gate.set()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 

@@ -101,8 +101,8 @@ def explained(code: str, message: str) -> str:
     return ": ".join(part for part in (code, hint or said) if part) + (f" ({said})" if hint and said else "")
 
 
-def _said(error: Exception) -> str:
-    if not hasattr(error, "response"):
+def _said(error: Any) -> str:
+    if not _is_refusal(error):
         name = type(error).__name__
         if name in {"NoCredentialsError", "PartialCredentialsError"}:
             return (
@@ -119,7 +119,12 @@ def _said(error: Exception) -> str:
     return explained(code, str(details.get("Message", "")))
 
 
-def _is_unknown(error: Exception) -> bool:
-    if hasattr(error, "response"):
+def _is_refusal(error: Any) -> bool:
+    """Whether the service answered; boto3's errors of connections have a response, too, which is None."""
+    return isinstance(getattr(error, "response", None), dict)
+
+
+def _is_unknown(error: Any) -> bool:
+    if _is_refusal(error):
         return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)) >= 500
     return type(error).__name__ not in _NOTHING_SENT
