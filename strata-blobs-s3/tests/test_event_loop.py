@@ -22,8 +22,8 @@ from strata_blobs_s3 import S3BlobStore, S3Options, _bucket, _client
 
 CONTENT = b'"' + b"x" * 8_000_000 + b'"'
 BYTE_SIZED = {
-    "_blake2", "_hashlib", "_md5", "_sha1", "_sha256", "_ssl", "base64", "binascii", "boto3", "botocore", "hashlib", "hmac",
-    "http", "io", "ssl", "urllib", "urllib3", "zlib",
+    "_blake2", "_hashlib", "_md5", "_sha1", "_sha256", "_ssl", "base64", "binascii", "boto3", "botocore", "hashlib",
+    "hmac", "http", "io", "ssl", "urllib", "urllib3", "zlib",
 }  # fmt: skip
 """Modules of which nothing may run on the loop's thread."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from typing import cast
 
 import attrs
 
@@ -55,12 +56,12 @@ def check_blobs(store: CheckpointQuery, blobs: BlobStore, *, older_than: datetim
         CorruptCheckpointError: A row cannot be read.
         StoreUnavailableError: One of the two did not answer.
     """
-    if not isinstance(store, BlobReferences):
+    if not hasattr(store, "blob_references"):
         raise InvalidInputError("store", f"a {type(store).__name__} cannot tell which blobs its checkpoints refer to")
-    if not isinstance(blobs, BlobListing):
+    if not hasattr(blobs, "list_blobs"):
         raise InvalidInputError("blobs", f"a {type(blobs).__name__} cannot list what it keeps")
     check_moment(older_than, "older_than")
-    return _checks(store, store, blobs, older_than)
+    return _checks(store, cast("BlobReferences", store), cast("BlobListing", blobs), older_than)
 
 
 async def _checks(

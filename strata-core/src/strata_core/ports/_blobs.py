@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import attrs
 
@@ -62,7 +62,6 @@ class StoredBlob:
     stored_at: datetime
 
 
-@runtime_checkable
 class BlobListing(Protocol):
     """A blob store that can also tell what it keeps; optional."""
 
@@ -78,7 +77,6 @@ class BlobListing(Protocol):
         ...
 
 
-@runtime_checkable
 class BlobReferences(Protocol):
     """A store that can tell which blobs its checkpoints refer to; optional."""
 
