@@ -22,6 +22,7 @@ _PARAMETERS: Final = {
     "blobs": "'--blobs'",
     "offload": "'--blobs'",
     "url": "'--storage'",
+    "store": "'--storage'",
 }
 
 

@@ -13,7 +13,7 @@ import click
 from strata_core.capabilities import Capability
 from strata_core.errors import UnsupportedError
 from strata_core.options import Offload, Setup
-from strata_core.ports import StorePorts
+from strata_core.ports import BlobStore, StorePorts
 from strata_host.cli._errors import opening, querying
 
 __all__ = ["Source", "json_option", "source_options"]
@@ -43,14 +43,37 @@ class Source:
             click.UsageError: The options name no store, or an argument breaks a rule; exit code 2.
             CommandError: The store cannot be opened, or the query failed; exit code 1.
         """
-        return asyncio.run(self._read(work))
+        return asyncio.run(self._read(work, self.blobs))
 
-    async def _read(self, work: Callable[[StorePorts], Awaitable[T]]) -> T:
+    def read_with_blobs(self, work: Callable[[StorePorts, BlobStore], Awaitable[T]]) -> T:
+        """Open the store and the blob store beside each other, do `work` on both, and return the result.
+
+        Raises:
+            click.UsageError: As for `read`; also where no blob store was given.
+            CommandError: As for `read`.
+        """
+        if self.blobs is None:
+            raise click.UsageError("missing option '--blobs' (env var: 'STRATA_BLOBS'): the blob store to look at")
+        return asyncio.run(self._read_with_blobs(self.blobs, work))
+
+    async def _read_with_blobs(self, blobs: str, work: Callable[[StorePorts, BlobStore], Awaitable[T]]) -> T:
+        from strata_core.opening import open_blobs
+
+        with opening():
+            opened = open_blobs(_blobs(blobs))
+            found = await opened.__aenter__()
+        try:
+            return await self._read(lambda store: work(store, found), None)
+        finally:
+            with querying():
+                await opened.__aexit__(None, None, None)
+
+    async def _read(self, work: Callable[[StorePorts], Awaitable[T]], blobs: str | None) -> T:
         from strata_core.opening import open_store
 
         with opening():
             url = _storage(self.storage)
-            offload = None if self.blobs is None else Offload(blobs=_blobs(self.blobs))
+            offload = None if blobs is None else Offload(blobs=_blobs(blobs))
             opened = open_store(url, offload=offload, read_only=True, setup=Setup.NEVER)
             try:
                 store = await opened.__aenter__()
