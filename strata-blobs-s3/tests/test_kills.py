@@ -36,7 +36,8 @@ class Mortal:
 
     def do(self, verb: str, thread: str, last: int) -> str:
         """Return ``killed`` or ``done``."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(f"{verb} {thread} {last}\n")
         self._process.stdin.flush()
         return self._process.stdout.readline().strip()

@@ -85,7 +85,8 @@ def test_a_purge_between_a_put_that_found_its_blob_and_the_row_costs_the_save_no
     async def scenario() -> dict[str, Any]:
         async with opened(threads, moto) as store, opened(threads, moto) as other, moto.store("strata") as blobs:
             await other.save(checkpoint("t", {"big": BIG}))
-            real, purged = type(blobs).put, []
+            real = type(blobs).put
+            purged: list[int] = []
 
             async def put(self: Any, *arguments: Any) -> None:
                 await real(self, *arguments)

@@ -28,7 +28,7 @@ FILE, URL = sys.argv[1:]
 NOW = datetime.now(UTC)
 LOADER = botocore.loaders.create_loader()
 botocore.session.create_loader = lambda _: LOADER
-_bucket._PAGE = 2  # several pages for the blobs of one thread
+_bucket._PAGE = 2  # type: ignore[misc]  # several pages for the blobs of one thread
 
 
 class Steps:
