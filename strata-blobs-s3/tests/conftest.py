@@ -24,6 +24,7 @@ __all__ = ["moto_server", "swift_server"]
 
 _NUMBERS = itertools.count()
 _SLOW_ON_SWIFT = "TestOnSwift::test_threads_of_any_id_are_kept_apart"
+_MORE_OF_THE_SAME = ("values_in_a_blob_store_reload_equal[1]", "values_in_a_blob_store_reload_equal[2]")
 _IN_MEMORY = {
     "a_false_blob_is_an_error",
     "saves_loads_and_purges_with_a_blob_store_can_race",
@@ -39,10 +40,10 @@ _IN_MEMORY = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         name = item.name.partition("[")[0].removeprefix("test_")
-        if item.nodeid.endswith(_SLOW_ON_SWIFT):
+        if item.nodeid.endswith((_SLOW_ON_SWIFT, *_MORE_OF_THE_SAME)):
             item.add_marker(pytest.mark.soak)
         if item.get_closest_marker("soak") and not os.environ.get("STRATA_SOAK"):
-            item.add_marker(pytest.mark.skip(reason="takes half a minute; STRATA_SOAK=1 runs it"))
+            item.add_marker(pytest.mark.skip(reason="takes long; STRATA_SOAK=1 runs it"))
         if "TestRowsInSqlite::" in item.nodeid and name in _IN_MEMORY:
             item.add_marker(
                 pytest.mark.skip(reason="has a blob store of its own, in memory; strata-sqlite's tests run it")

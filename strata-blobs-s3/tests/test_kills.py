@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import attrs
 import pytest
 from s3_support import Place
 
-from strata_core import Checkpoint, CheckpointStatus, Offload, open_store
+from strata_blobs_s3 import S3BlobStore
+from strata_core import Checkpoint, CheckpointStatus, Offload
 from strata_core.records import LogEntry
+from strata_core.store import RowStore
 from strata_core.testing import FakeClock
+from strata_sqlite import SqliteBackend
 
 PROGRAM = Path(__file__).parent / "programs" / "die_at_each_step.py"
 NOW = datetime.now(UTC)
@@ -31,7 +34,6 @@ class Mortal:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONFAULTHANDLER": "1"},
         )
 
     def do(self, verb: str, thread: str, last: int) -> str:
@@ -58,37 +60,57 @@ def mortal(threads: Path, moto: Place) -> Iterator[Mortal]:
     mortal.close()
 
 
-async def afterwards(threads: Path, moto: Place, thread: str) -> tuple[LogEntry | None, list[str]]:
-    """Return the thread as it stands, and what is left of it after a purge when every reservation has passed."""
-    offload = Offload(threshold=100, blobs=moto.url("strata"))
-    clock = FakeClock(datetime.now(UTC))
-    async with open_store(threads, offload=offload, clock=clock) as store:
-        found = await store.load(thread)
-        clock.advance(61)
-        await store.purge(NOW)
-        left = list(moto.keys())
-        assert await store.load(thread) is None
-        assert 0 == await store.save(Checkpoint(thread, CheckpointStatus.COMPLETED, STATE, NOW - timedelta(days=1)))
-        again = await store.load(thread)
-        assert again is not None
-        assert STATE == again.checkpoint.frozen_state
-        assert 1 == await store.purge(NOW)
-        assert [] == moto.keys()
-    return found, left
+@attrs.frozen
+class Survivor:
+    """Looks after the thread when somebody died on it."""
+
+    threads: Path
+    blobs: S3BlobStore
+    moto: Place
+
+    def store(self, clock: FakeClock) -> RowStore:
+        return RowStore(SqliteBackend(self.threads, clock=clock), offload=Offload(threshold=100, blobs=self.blobs))
+
+    async def purge(self) -> tuple[LogEntry | None, list[str]]:
+        """Return the thread as it stands, and what is left of it after a purge when every reservation has passed."""
+        clock = FakeClock(datetime.now(UTC))
+        async with self.store(clock) as store:
+            found = await store.load("t")
+            clock.advance(61)
+            await store.purge(NOW)
+            assert await store.load("t") is None
+        return found, list(self.moto.keys())
+
+    async def save(self) -> None:
+        """Save the thread from its beginning, and see that it is whole."""
+        async with self.store(FakeClock(datetime.now(UTC))) as store:
+            assert 0 == await store.save(Checkpoint("t", CheckpointStatus.COMPLETED, STATE, NOW - timedelta(days=1)))
+            entry = await store.load("t")
+
+        assert entry is not None
+        assert STATE == entry.checkpoint.frozen_state
+
+
+@pytest.fixture
+def survivor(threads: Path, moto: Place) -> Iterator[Survivor]:
+    blobs = moto.store("strata")
+    asyncio.run(blobs.__aenter__())
+    yield Survivor(threads, blobs, moto)
+    asyncio.run(blobs.close())
 
 
 def test_a_save_that_dies_at_any_step_leaves_a_whole_thread_or_orphans_that_a_purge_takes(
-    mortal: Mortal, threads: Path, moto: Place
+    mortal: Mortal, survivor: Survivor
 ) -> None:
-    outcomes, orphans = [], 0
-    for last in range(1, 100):
-        outcomes.append(mortal.do("save", f"t{last}", last))
-        orphans += len(moto.keys()) if outcomes[-1] == "killed" else 0
-        found, left = asyncio.run(afterwards(threads, moto, f"t{last}"))
+    outcomes: list[str] = []
+    orphans = 0
+    while outcomes[-1:] in ([], ["killed"]):
+        outcomes.append(mortal.do("save", "t", len(outcomes) + 1))
+        there = len(survivor.moto.keys())
+        found, left = asyncio.run(survivor.purge())
+        orphans += there if found is None else 0
         assert found is None or STATE == found.checkpoint.frozen_state
         assert [] == left
-        if outcomes[-1] != "killed":
-            break
 
     # Three puts of a request each and two commits, before and after each, and one run to its end.
     assert ["killed"] * 10 + ["done"] == outcomes
@@ -96,17 +118,15 @@ def test_a_save_that_dies_at_any_step_leaves_a_whole_thread_or_orphans_that_a_pu
 
 
 def test_a_purge_that_dies_at_any_step_leaves_nothing_half_deleted_that_can_be_reached(
-    mortal: Mortal, threads: Path, moto: Place
+    mortal: Mortal, survivor: Survivor
 ) -> None:
-    outcomes = []
-    for last in range(1, 100):
-        assert "done" == mortal.do("save", f"t{last}", 0)
-        outcomes.append(mortal.do("purge", f"t{last}", last))
-        found, left = asyncio.run(afterwards(threads, moto, f"t{last}"))
+    outcomes: list[str] = []
+    while outcomes[-1:] in ([], ["killed"]):
+        asyncio.run(survivor.save())
+        outcomes.append(mortal.do("purge", "t", len(outcomes) + 1))
+        found, left = asyncio.run(survivor.purge())
         assert found is None or STATE == found.checkpoint.frozen_state
         assert [] == left
-        if outcomes[-1] != "killed":
-            break
 
     # Two commits, and two pages of a listing and a delete, before and after each, and one run to its end.
     assert ["killed"] * 12 + ["done"] == outcomes

