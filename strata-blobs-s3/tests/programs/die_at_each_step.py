@@ -28,7 +28,7 @@ FILE, URL = sys.argv[1:]
 NOW = datetime.now(UTC)
 LOADER = botocore.loaders.create_loader()
 botocore.session.create_loader = lambda _: LOADER
-_bucket._PAGE = 2  # type: ignore[misc]  # several pages for the blobs of one thread
+_bucket._PAGE = 1  # type: ignore[misc]  # several pages for the blobs of one thread
 
 
 class Steps:
@@ -60,7 +60,7 @@ async def run(verb: str, thread: str, last: int) -> None:
             client.meta.events.register("before-send.s3", lambda **_: steps.take())
             client.meta.events.register("after-call.s3", lambda **_: steps.take())
             if verb == "save":
-                state = {f"big{n}": f"{n}" * 200 for n in range(3)}
+                state = {f"big{n}": f"{n}" * 200 for n in range(2)}
                 await store.save(Checkpoint(thread, CheckpointStatus.COMPLETED, state, NOW - timedelta(days=1)))
             else:
                 await store.purge(NOW)
