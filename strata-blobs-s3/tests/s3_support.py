@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import attrs
+import pytest
 from boto3.session import Session
 from botocore.config import Config
+from small_service import SmallService
 
 from strata_blobs_s3 import S3BlobStore, S3Options
+from strata_core.errors import StoreUnavailableError
 
-__all__ = ["Place", "digest_of", "raw_client"]
+__all__ = ["CONTENT", "DIGEST", "SMALL", "Place", "digest_of", "failure", "raw_client", "store_at"]
+
+CONTENT = b'"' + b"x" * 100_000 + b'"'
+SMALL = b'"small"'
 
 
 def digest_of(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+DIGEST = digest_of(CONTENT)
+
+
+def store_at(endpoint_url: str, **options: Any) -> S3BlobStore:
+    """A store in the one bucket of a small service."""
+    return S3BlobStore("bucket", "strata", options=S3Options(endpoint_url=endpoint_url, **options))
+
+
+def failure(
+    service: SmallService, call: Callable[[S3BlobStore], Awaitable[Any]], *, attempts: int = 1
+) -> StoreUnavailableError:
+    """Return the error of a call of an open store."""
+
+    async def scenario() -> StoreUnavailableError:
+        before, service.before = service.before, lambda _: None
+        async with store_at(service.endpoint_url, max_attempts=attempts) as blobs:
+            service.before = before
+            service.requests.clear()
+            with pytest.raises(StoreUnavailableError) as caught:
+                await call(blobs)
+        return caught.value
+
+    return asyncio.run(scenario())
 
 
 def raw_client(endpoint_url: str) -> Any:

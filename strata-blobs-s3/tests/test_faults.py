@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import socket
 import threading
 import time
@@ -14,37 +13,12 @@ from typing import Any
 import botocore.endpoint
 import botocore.exceptions
 import pytest
-from s3_support import digest_of
-from small_service import Answer, Request, SmallService, only_old_headers, refusal
+from s3_support import CONTENT, DIGEST, SMALL, digest_of, failure, store_at
+from small_service import Answer, Request, SmallService, refusal
 
 from strata_blobs_s3 import S3BlobStore, S3Options
 from strata_conformance.servers import FaultProxy, MotoServer
-from strata_core.errors import CorruptCheckpointError, StoreClosedError, StoreUnavailableError, UsageError
-
-CONTENT = b'"' + b"x" * 100_000 + b'"'
-DIGEST = digest_of(CONTENT)
-SMALL = b'"small"'
-
-
-def store_at(endpoint_url: str, **options: Any) -> S3BlobStore:
-    return S3BlobStore("bucket", "strata", options=S3Options(endpoint_url=endpoint_url, **options))
-
-
-def failure(
-    service: SmallService, call: Callable[[S3BlobStore], Awaitable[Any]], *, attempts: int = 1
-) -> StoreUnavailableError:
-    """Return the error of a call of an open store."""
-
-    async def scenario() -> StoreUnavailableError:
-        before, service.before = service.before, lambda _: None
-        async with store_at(service.endpoint_url, max_attempts=attempts) as blobs:
-            service.before = before
-            service.requests.clear()
-            with pytest.raises(StoreUnavailableError) as caught:
-                await call(blobs)
-        return caught.value
-
-    return asyncio.run(scenario())
+from strata_core.errors import CorruptCheckpointError, StoreUnavailableError
 
 
 def failure_at_open(endpoint_url: str, **options: Any) -> StoreUnavailableError:
@@ -249,106 +223,6 @@ def test_keys_that_could_not_be_deleted_are_an_error(service: SmallService) -> N
     asyncio.run(scenario())
 
 
-def test_a_service_that_refuses_newer_checksums_gets_the_old_ones_in_deletes_too(service: SmallService) -> None:
-    service.before = only_old_headers
-
-    async def scenario() -> bytes | None:
-        async with store_at(service.endpoint_url, request_checksum_calculation="when_required") as blobs:
-            await blobs.put("t", DIGEST, CONTENT)
-            await blobs.put("t", DIGEST, CONTENT)
-            got = await blobs.get("t", DIGEST)
-            await blobs.delete_thread("t")
-        return got
-
-    assert CONTENT == asyncio.run(scenario())
-    assert {} == service.objects
-    assert "set request_checksum_calculation=when_required" in str(
-        failure(service, lambda blobs: blobs.put("t", DIGEST, CONTENT))
-    )
-
-
-def test_boto3s_own_configuration_of_checksums_counts_too(
-    service: SmallService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.before = only_old_headers
-    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
-
-    async def scenario() -> None:
-        async with store_at(service.endpoint_url) as blobs:
-            await blobs.put("t", DIGEST, CONTENT)
-            await blobs.delete_thread("t")
-
-    asyncio.run(scenario())
-
-
-def test_by_default_the_service_checks_the_digest_itself(service: SmallService) -> None:
-    async def scenario() -> None:
-        async with store_at(service.endpoint_url) as blobs:
-            await blobs.put("t", digest_of(SMALL), SMALL)
-
-    asyncio.run(scenario())
-    (put,) = (request for request in service.requests if request.method == "PUT")
-
-    assert bytes.fromhex(digest_of(SMALL)[7:]) == base64.b64decode(put.headers["x-amz-checksum-sha256"])
-
-
-def test_a_large_blob_that_is_there_is_not_sent_again_and_a_false_one_is(service: SmallService) -> None:
-    async def scenario() -> None:
-        async with store_at(service.endpoint_url) as blobs:
-            for content in (CONTENT, CONTENT, SMALL, SMALL):
-                await blobs.put("t", digest_of(content), content)
-            (key,) = (key for key, content in service.objects.items() if content == CONTENT)
-            for false in (CONTENT[:-2] + b'y"', CONTENT[:-1]):
-                service.objects[key] = false
-                await blobs.put("t", DIGEST, CONTENT)
-                assert CONTENT == service.objects[key]
-
-    asyncio.run(scenario())
-
-    assert ["HeadObject", "PutObject", "HeadObject", "PutObject", "PutObject"] == service.operations()[1:6]
-    assert ["HeadObject", "PutObject"] * 2 == service.operations()[6:]
-
-
-def test_a_cancelled_get_returns_at_once_and_close_waits_for_its_thread(service: SmallService) -> None:
-    async def scenario() -> list[str]:
-        async with store_at(service.endpoint_url) as blobs:
-            await blobs.put("t", digest_of(SMALL), SMALL)
-            service.gate = threading.Event()
-            service.requests.clear()
-            get = asyncio.create_task(blobs.get("t", digest_of(SMALL)))
-            while not service.requests:
-                await asyncio.sleep(0.001)
-            get.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await get
-            service.gate.set()
-        with pytest.raises(StoreClosedError, match="use it inside 'async with'"):
-            await blobs.get("t", digest_of(SMALL))
-        return [thread.name for thread in threading.enumerate() if thread.name.startswith("strata-blobs-s3")]
-
-    assert [] == asyncio.run(scenario())
-
-
-def test_a_cancelled_put_returns_when_it_is_known_whether_it_was_done(service: SmallService) -> None:
-    async def scenario() -> bool:
-        async with store_at(service.endpoint_url, max_connections=1) as blobs:
-            service.gate = threading.Event()
-            service.requests.clear()
-            puts = [asyncio.create_task(blobs.put(thread, digest_of(SMALL), SMALL)) for thread in ("one", "two")]
-            while not service.requests:
-                await asyncio.sleep(0.001)
-            for put in puts:
-                put.cancel()
-            await asyncio.wait([puts[1]])
-            waits = not puts[0].done()
-            service.gate.set()
-            await asyncio.wait(puts)
-        return waits
-
-    assert asyncio.run(scenario())
-    assert [f"strata/{b'one'.hex()}/{digest_of(SMALL)[7:]}"] == list(service.objects)
-
-
 def test_a_service_that_hangs_is_given_up(service: SmallService) -> None:
     async def scenario() -> StoreUnavailableError:
         options = {"read_timeout": timedelta(milliseconds=200), "max_attempts": 1}
@@ -363,21 +237,6 @@ def test_a_service_that_hangs_is_given_up(service: SmallService) -> None:
 
     assert "ReadTimeoutError" in str(error)
     assert error.maybe_written
-
-
-def test_a_store_is_opened_once_at_a_time_and_can_be_opened_again(service: SmallService) -> None:
-    async def scenario() -> None:
-        blobs = store_at(service.endpoint_url)
-        with pytest.raises(StoreClosedError):
-            await blobs.ping()
-        for _ in range(2):
-            async with blobs:
-                with pytest.raises(UsageError, match="is open already"):
-                    await blobs.__aenter__()
-                await blobs.ping()
-        await blobs.close()
-
-    asyncio.run(scenario())
 
 
 def test_a_connection_that_breaks_is_made_anew(moto_server: MotoServer, moto: Any, no_pauses: list[float]) -> None:
