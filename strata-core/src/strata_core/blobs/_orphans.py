@@ -41,13 +41,13 @@ class BlobCheck:
 def check_blobs(store: CheckpointQuery, blobs: BlobStore, *, older_than: datetime) -> AsyncIterator[BlobCheck]:
     """Look at every folder of a blob store, and yield what of it the checkpoints of a store refer to.
 
-    Only reads.  Rows are read after the blobs have been listed, so that a blob whose row was written meanwhile is none
-    too many; but a blob is put before its row, so one that is not older than `older_than` is never called an orphan.
-    Neither is an old one safe to delete by hand: a save of the same value finds it and does not put it again.  A purge
-    takes what a thread left, together with the thread.
+    Only reads.  A folder's rows are read after its blobs were listed, so a row that is written meanwhile counts.  But a
+    blob is put before its row, so one that is not older than `older_than` is never called an orphan.  Neither is an old
+    one safe to delete by hand while anybody saves: a save of the same value finds it and does not put it again.  A
+    purge takes what a thread left, together with the thread.
 
     Args:
-        store: An open store that has `BlobReferences`; of one with hashed folder names, all threads are listed once.
+        store: An open store that has `BlobReferences`.  All its threads are listed once if there are hashed folders.
         blobs: An open blob store that has `BlobListing`.
         older_than: Aware; compared to the storage's own times.
 
