@@ -90,9 +90,8 @@ class Emitter:
         try:
             own = isolate(state)
         except Exception as error:  # noqa: BLE001  # a class of a user's says how it is copied
-            self._channel.spoil(
-                InvalidInputError("state", f"of node {name!r} cannot be copied: {type(error).__name__}")
-            )
+            problem = f"that node {name!r} returned cannot be copied: {type(error).__name__}: {error}"
+            self._channel.spoil(InvalidInputError("state", problem))
             return
         self._channel.tell(NodeFinished(self._thread_id, path, name, own))
 

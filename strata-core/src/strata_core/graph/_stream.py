@@ -28,11 +28,11 @@ class RunStream(Generic[S]):
     Nothing runs before the first event is asked for.  The last one is `RunFinished`, and what the run raises is raised
     in its place.
 
-    A stream that is left before its end ends the run, as cancelling the caller of `run` does: the `cancelled` checkpoint
-    is written, the lease given back, and the thread can be resumed.  By the time that the ``async with`` block is left,
-    `aclose` returns, or a cancellation that came while an event was awaited is raised, all that is done.  A stream that
-    was not entered does it in the background, soon after a `break`, a `return` or an error in the loop has dropped it:
-    then the event loop and the store must be open long enough.
+    A stream that is left before its end ends the run, as cancelling the caller of `run` does: the `cancelled`
+    checkpoint is written, the lease given back, and the thread can be resumed.  By the time that the ``async with``
+    block is left, `aclose` returns, or a cancellation that came while an event was awaited is raised, all that is done.
+    A stream that was not entered does it in the background, soon after a `break`, a `return` or an error in the loop
+    has dropped it: then the event loop and the store must stay open long enough.
 
     To wait for an event for a limited time, keep a task of ``anext(events)`` and use `asyncio.wait`, which does not
     cancel it.  One consumer at a time reads a stream, in the event loop in which it began.

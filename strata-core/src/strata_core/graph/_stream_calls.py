@@ -46,9 +46,9 @@ class StreamCalls(Generic[S]):
         `NodeFailed`, `Emitted` and `CheckpointSaved`, and at last `RunFinished` with the result.
 
         The run waits for whoever reads: by default no attempt, branch or item begins before its `NodeStarted` was read
-        and the event after it is asked for, so that nothing goes on behind the reader's back.  With a `buffer` the run
-        may be ahead by so many events when one begins; what is under way then goes on, and tells, without waiting.
-        While it waits its lease is renewed, and a deadline, a token or a lost lease stops it as they do anywhere.
+        and the event after it is asked for, so that nothing goes on behind the reader's back.  With a `buffer` one
+        begins as long as fewer events than that wait to be asked for.  What has begun goes on, and tells, without
+        waiting.  While the run waits, its lease is renewed, and a deadline, a token or a lost lease stops it.
 
         Args:
             thread_id: As for `run`.
@@ -58,7 +58,7 @@ class StreamCalls(Generic[S]):
             deadline: As for `run`; a time from now is one from when the first event is asked for.
             cancellation: As for `run`.
             if_exists: As for `run`.
-            buffer: How many events the run may be ahead, 0 or more.
+            buffer: How far the run may be ahead, in events; 0 or more.
 
         Returns:
             The events, to iterate over; nothing runs until the first one is asked for.  Enter it with ``async with``
