@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -23,10 +24,8 @@ from strata_core.graph import (
     Completed,
     Emitted,
     EventSignal,
-    Failed,
     FailureCode,
     HumanSignal,
-    Interrupted,
     LevelSignals,
     NodeFailed,
     NodeFinished,
@@ -57,7 +56,7 @@ def chain(*names: str, **handlers: Any) -> Any:
     graph = new(Job)
     for name in names:
         graph.add_node(name, handlers.get(name) or does(name))
-    for source, target in zip(names, names[1:], strict=False):
+    for source, target in pairwise(names):
         graph.add_edge(source, target)
     return graph
 
@@ -86,12 +85,7 @@ async def read(stream: Any) -> list[Any]:
     return [short(event) async for event in stream]
 
 
-def nodes_of(events: list[Any]) -> list[Any]:
-    """Leave out the rows that were saved."""
-    return [event for event in events if event[0] != "saved"]
-
-
-class Lost(Exception):
+class LostError(Exception):
     """What a node fails with."""
 
 
@@ -102,7 +96,7 @@ def fails(text: str = "lost", times: int = 1_000) -> Callable[[Job], Job]:
     def handler(state: Job) -> Job:
         left[0] -= 1
         if left[0] >= 0:
-            raise Lost(text)
+            raise LostError(text)
         return attrs.evolve(state, done=(*state.done, "ok"))
 
     return handler
@@ -223,7 +217,7 @@ class TestOrder:
     @pytest.mark.once("what no store sees")
     def test_what_follows_a_node_can_fail_it_and_is_told_as_its_failure(self) -> None:
         def lost(_: Job) -> Any:
-            raise Lost("no way")
+            raise LostError("no way")
 
         routed = new(Job).add_node("A", does("A")).add_node("B", does("B"))
         routed.add_conditional_edge("A", lost, ["B"])
@@ -248,10 +242,9 @@ class TestOrder:
                 graph = chain("A", "B", A=lambda _: Job((1,))).compile(checkpointing=EVERY)  # type: ignore[arg-type]
                 events = await read(graph.stream("t", Job(), store))
 
-                assert [("started", "A", 1), ("failed", "A")] == [event[:3] for event in nodes_of(events)][:1] + [
-                    nodes_of(events)[1][:2]
-                ]
-                assert [("saved", 1, "failed"), "Failed"] == events[-2:]
+                assert [("saved", 0, "running"), ("started", "A", 1)] == events[:2]
+                assert ("failed", "A", 1) == events[2][:3]
+                assert [("saved", 1, "failed"), "Failed"] == events[3:]
 
         asyncio.run(main())
 
@@ -547,13 +540,13 @@ class TestStates:
     def test_a_state_that_cannot_be_copied_is_an_error_of_the_stream(self) -> None:
         class Stubborn:
             def __deepcopy__(self, memo: Any) -> Any:
-                raise Lost("no copy of me")
+                raise LostError("no copy of me")
 
         async def main() -> None:
             graph = chain("A", A=lambda _: Job((Stubborn(),))).compile()  # type: ignore[arg-type]
             stream = graph.stream("t", Job())
             await anext(stream)
-            with pytest.raises(InvalidInputError, match="node 'A' returned cannot be copied: Lost: no copy of me"):
+            with pytest.raises(InvalidInputError, match="node 'A' returned cannot be copied: LostError: no copy of me"):
                 await anext(stream)
             assert [] == await read(stream)
 
@@ -637,7 +630,7 @@ class TestEmit:
 
     def test_what_is_told_while_nobody_streams_is_dropped_and_costs_no_turn_of_the_loop(self) -> None:
         async def main() -> None:
-            turns = []
+            turns: list[str] = []
 
             async def speak(state: Job, ctx: Any) -> Job:
                 asyncio.get_running_loop().call_soon(turns.append, "a turn")
@@ -706,12 +699,11 @@ class TestErrors:
                     async def save_under_lease(self, *_: Any, **__: Any) -> int:
                         raise StoreUnavailableError("down", maybe_written=False)
 
-                events = []
+                stream = chain("A", "B").compile(checkpointing=EVERY).stream("t", Job(), Down())
+                assert ("saved", 0, "running") == short(await anext(stream))
+                assert ("started", "A", 1) == short(await anext(stream))
                 with pytest.raises(StoreUnavailableError):
-                    async for event in chain("A", "B").compile(checkpointing=EVERY).stream("t", Job(), Down()):
-                        events.append(short(event))
-
-                assert [("saved", 0, "running"), ("started", "A", 1)] == events
+                    await anext(stream)
                 assert None is await store.live_lease("t")
 
         asyncio.run(main())
