@@ -259,6 +259,21 @@ class TestOrder:
 
         asyncio.run(main())
 
+    @pytest.mark.once("the graph's clock judges what is due")
+    def test_a_wait_that_has_timed_out_is_told_with_its_last_row(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                graph = chain("A", "B").add_interrupt_boundary("A", timeout=timedelta(hours=1))
+                graph = graph.compile(clock=world.clock)
+                await graph.run("t", Job(), store)
+                world.clock.advance(timedelta(hours=1))
+                stream = graph.stream_resume("t", LevelSignals.due(), store)
+
+                assert [("saved", 1, "ended"), "Cancelled"] == await read(stream)
+                assert Cancelled("t", CancelReason.TIMED_OUT, "A") == stream.result
+
+        asyncio.run(main())
+
 
 class TestLevels:
     """Nodes inside of nodes."""
@@ -436,22 +451,45 @@ class TestPace:
 
         asyncio.run(main())
 
-    def test_a_deadline_stops_a_run_that_waits_for_its_reader(self, world: Any) -> None:
+    @pytest.mark.parametrize("turns", [0, 100])
+    @pytest.mark.parametrize("node", ["B", "G/b"])
+    def test_a_deadline_stops_a_run_that_waits_for_its_reader(self, world: Any, node: str, turns: int) -> None:
+        """Also one that the loop had no turn to notice, because the reader kept it busy."""
+
         async def main() -> None:
             async with world.open() as store:
-                graph = chain("A", "B").compile(checkpointing=EVERY, clock=world.clock)
+                graph: Any = chain("A", "B")
+                if node != "B":
+                    graph = chain("A").add_parallel_group("G", {"b": does("b")}, lambda s, _: s).add_edge("A", "G")
+                graph = graph.compile(checkpointing=EVERY, clock=world.clock)
                 events = []
                 stream = graph.stream("t", Job(), store, deadline=timedelta(seconds=5))
                 async for event in stream:
                     events.append(short(event))
-                    if events[-1] == ("started", "B", 1):
+                    if events[-1] == ("started", node, 1):
                         world.clock.advance(5)
-                        for _ in range(100):
+                        for _ in range(turns):
                             await asyncio.sleep(0)
-                        assert ("cancelled", "B", "B") == (await world.rows(store, "t"))[-1]
+                        assert ("cancelled" if turns else "running") == (await world.rows(store, "t"))[-1][0]
 
-                assert [("started", "B", 1), ("saved", 2, "cancelled"), "Cancelled"] == events[-3:]
-                assert Cancelled("t", CancelReason.DEADLINE, "B") == stream.result
+                assert [("started", node, 1), ("saved", 2, "cancelled"), "Cancelled"] == events[-3:]
+                assert Cancelled("t", CancelReason.DEADLINE, node[0]) == stream.result
+
+        asyncio.run(main())
+
+    def test_a_lost_lease_stops_a_run_that_waits_for_its_reader(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                stream = chain("A", "B").compile(checkpointing=EVERY, clock=world.clock).stream("t", Job(), store)
+                events = []
+                async for event in stream:
+                    events.append(short(event))
+                    if events[-1] == ("started", "B", 1):
+                        world.clock.advance(31)
+
+                assert [("started", "B", 1), "Cancelled"] == events[-2:]
+                assert Cancelled("t", CancelReason.LEASE_LOST, "B") == stream.result
+                assert ("running", "A", "B") == (await world.rows(store, "t"))[-1]
 
         asyncio.run(main())
 

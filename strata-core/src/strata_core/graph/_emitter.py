@@ -75,6 +75,12 @@ class Emitter:
         """
         self._channel.tell(NodeStarted(self._thread_id, _names(level.path), node.name, attempt))
         await level.stop.guard(self._channel.room())
+        self._check(level)
+
+    def _check(self, level: Level[Any]) -> None:
+        """Stop here when whoever reads has kept the loop busy for so long that it could not tell of a deadline."""
+        if level.stop.check() is not None:
+            raise StoppedError
 
     def retry(self, level: Level[Any], node: Node, attempt: int, error: BaseException, delay: float) -> None:
         """Tell that an attempt has failed, and that the next one follows after so many seconds."""
@@ -117,6 +123,7 @@ class Emitter:
             called = name(number)
             self._channel.tell(NodeStarted(self._thread_id, path, called, attempt))
             await self._channel.room()
+            self._check(level)
             try:
                 state = await job(number)
             except LevelFailedError as error:
