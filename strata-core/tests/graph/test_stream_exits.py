@@ -299,6 +299,30 @@ class TestDropped:
 
         asyncio.run(main())
 
+    def test_a_run_that_nothing_refers_to_any_more_still_comes_to_its_end(self) -> None:
+        async def main() -> None:
+            ended = []
+
+            async def forever(state: Job) -> Job:
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    ended.append("in order")
+                return state
+
+            cycle: list[Any] = [new(Job).add_node("A", forever).compile().stream("t", Job(), buffer=100)]
+            cycle.append(cycle)
+            await anext(cycle[0])
+            await asyncio.sleep(0)
+            del cycle
+            gc.collect()
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+            assert ["in order"] == ended
+
+        asyncio.run(main())
+
     @pytest.mark.parametrize("elsewhere", [False, True])
     def test_the_last_reference_may_go_in_a_cycle_and_in_another_thread(self, world: Any, elsewhere: bool) -> None:
         async def main() -> None:
@@ -317,7 +341,7 @@ class TestDropped:
                     gc.collect()
                 await comes(lambda: is_left(world, store))
 
-        asyncio.run(main())
+        asyncio.run(main(), debug=True)  # a loop that looks who calls it
 
     def test_the_loop_may_end_right_after(self) -> None:
         async def main() -> None:
@@ -338,6 +362,20 @@ class TestDropped:
         del stream
         gc.collect()
 
+    def test_a_loop_that_was_closed_too_early_is_told_of_by_asyncio_and_nothing_else(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        loop = asyncio.new_event_loop()
+        graph = new(Job).add_node("A", lambda state: state).compile()
+        stream = graph.stream("t", Job())
+        loop.run_until_complete(stream.__anext__())
+        loop.close()
+        del stream
+        gc.collect()
+
+        assert ["Task was destroyed but it is pending!"] == [r.getMessage().partition("\n")[0] for r in caplog.records]
+        caplog.clear()
+
 
 @pytest.mark.once("what nodes do when they are cancelled")
 class TestStubborn:
@@ -347,21 +385,54 @@ class TestStubborn:
         async def main() -> None:
             begun = asyncio.Event()
 
-            async def swallow(state: Job) -> Job:
+            async def swallow(state: Job, ctx: Any) -> Job:
                 begun.set()
+                for piece in ("many", "pieces", "unread"):
+                    ctx.emit(piece)
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.Event().wait()
                 return state
 
             async with world.open() as store:
                 graph, _ = waiting(world, swallow)
-                async with graph.stream("t", Job(), store, buffer=100) as events:
+                async with graph.stream("t", Job(), store, buffer=5) as events:
                     await anext(events)
                     await begun.wait()
 
                 rows = [("running", None, "A"), ("running", "A", "B"), ("running", "B", "C"), ("cancelled", "C", "C")]
                 assert rows == await world.rows(store, "t")
                 assert None is await store.live_lease("t")
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize("way", ["wait", "close"])
+    def test_whoever_is_cancelled_again_cancels_again(self, way: str) -> None:
+        """A node that has swallowed one cancellation gets the next; whoever asked for both is cancelled."""
+
+        async def main() -> None:
+            begun, swallowed = asyncio.Event(), asyncio.Event()
+
+            async def cling(state: Job) -> Job:
+                begun.set()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.Event().wait()
+                swallowed.set()
+                await asyncio.Event().wait()
+                return state
+
+            stream = new(Job).add_node("A", cling).compile().stream("t", Job(), buffer=100)
+            await anext(stream)
+            await begun.wait()
+            reader = asyncio.ensure_future(anext(stream) if way == "wait" else stream.aclose())
+            await asyncio.sleep(0)
+            if way == "wait":
+                reader.cancel()
+            await swallowed.wait()
+            assert not reader.done()
+            reader.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reader
+            assert {asyncio.current_task()} == asyncio.all_tasks()
 
         asyncio.run(main())
 

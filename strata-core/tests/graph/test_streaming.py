@@ -17,6 +17,7 @@ import pytest
 
 from strata_core.errors import InvalidInputError, StoreUnavailableError, UsageError
 from strata_core.graph import (
+    CancellationToken,
     Cancelled,
     CancelReason,
     CheckpointPolicy,
@@ -493,6 +494,38 @@ class TestPace:
 
         asyncio.run(main())
 
+    @pytest.mark.parametrize("limit", ["deadline", "cancellation"])
+    def test_what_limits_a_run_limits_a_streamed_one(self, world: Any, limit: str) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                token = CancellationToken()
+                token.cancel()
+                limits = {"deadline": {"deadline": timedelta(0)}, "cancellation": {"cancellation": token}}[limit]
+                graph = chain("A", "B").add_interrupt_boundary("A").compile(clock=world.clock)
+
+                assert [("saved", 0, "cancelled"), "Cancelled"] == await read(graph.stream("t", Job(), store, **limits))
+                await graph.resume("t", None, store)
+                answer = HumanSignal.approve("jdoe")
+                expected = [("saved", 3, "resumed"), ("saved", 4, "cancelled"), "Cancelled"]
+                assert expected == await read(graph.stream_resume("t", answer, store, **limits))
+
+        asyncio.run(main())
+
+    def test_a_stop_between_two_nodes_of_an_item_is_no_failure_of_it(self, world: Any) -> None:
+        async def main() -> None:
+            def late(state: Job) -> Job:
+                world.clock.advance(5)
+                return state
+
+            item = chain("X", "Y", X=late).compile()
+            graph = new(Job).add_map("M", item, lambda _: [Job()], lambda s, _: s).compile(clock=world.clock)
+            events = await read(graph.stream("t", Job(), deadline=timedelta(seconds=5), buffer=100))
+
+            assert ["started", "started", "started", "finished"] == [event[0] for event in events[:-1]]
+            assert "Cancelled" == events[-1]
+
+        asyncio.run(main())
+
     def test_two_streams_do_not_mix(self, world: Any) -> None:
         async def main() -> None:
             async with world.open() as store:
@@ -575,13 +608,14 @@ class TestStates:
         assert state is asyncio.run(main())[1].state
 
     @pytest.mark.once("no store sees an event")
-    def test_a_state_that_cannot_be_copied_is_an_error_of_the_stream(self) -> None:
+    @pytest.mark.parametrize("names", ["A", "AB"])
+    def test_a_state_that_cannot_be_copied_is_an_error_of_the_stream(self, names: str) -> None:
         class Stubborn:
             def __deepcopy__(self, memo: Any) -> Any:
                 raise LostError("no copy of me")
 
         async def main() -> None:
-            graph = chain("A", A=lambda _: Job((Stubborn(),))).compile()  # type: ignore[arg-type]
+            graph = chain(*names, A=lambda _: Job((Stubborn(),))).compile()  # type: ignore[arg-type]
             stream = graph.stream("t", Job())
             await anext(stream)
             with pytest.raises(InvalidInputError, match="node 'A' returned cannot be copied: LostError: no copy of me"):
@@ -682,8 +716,6 @@ class TestEmit:
 
     def test_what_is_told_after_the_end_is_dropped(self) -> None:
         async def main() -> None:
-            kept = []
-
             def keep(state: Job, ctx: Any) -> Job:
                 kept.append(ctx)
                 return state
@@ -694,6 +726,57 @@ class TestEmit:
             await asyncio.to_thread(kept[0].emit, "too late")
 
             assert [] == await read(stream)
+
+        kept: list[Any] = []
+        asyncio.run(main())
+        late = threading.Thread(target=kept[0].emit, args=("far too late",))
+        late.start()
+        late.join()
+
+    def test_nobody_waits_for_a_reader_after_the_end(self) -> None:
+        """What a node has left running, and told, goes on when the run is over, read or not."""
+
+        async def main() -> None:
+            kept = []
+
+            async def leave(state: Job, ctx: Any) -> Job:
+                async def linger() -> None:
+                    for _ in range(5):
+                        await ctx.emit("still here")
+
+                kept.append(asyncio.create_task(linger()))
+                kept.append(ctx)
+                await asyncio.sleep(0)
+                return state
+
+            stream = chain("A", A=leave).compile().stream("t", Job(), buffer=1)
+            await anext(stream)
+            await anext(stream)
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+            assert Completed("t", Job()) == stream.result
+            assert kept[0].done()
+            await kept[1].emit("too late")
+
+        asyncio.run(main())
+
+    def test_what_a_thread_tells_is_read_while_it_runs(self) -> None:
+        async def main() -> None:
+            heard = threading.Event()
+            answers = []
+
+            def ask(state: Job, ctx: Any) -> Job:
+                ctx.emit("hello?")
+                answers.append(heard.wait(10))
+                return state
+
+            graph = new(Job).add_node("A", ask, blocking=True).compile()
+            async for event in graph.stream("t", Job()):
+                if isinstance(event, Emitted):
+                    heard.set()
+
+            assert [True] == answers
 
         asyncio.run(main())
 
@@ -708,7 +791,7 @@ class TestErrors:
         [
             ({"thread_id": ""}, "thread_id"),
             ({"state": None}, "state"),
-            ({"store": "orders.db"}, "store"),
+            ({"store": "orders.db"}, "must be a CheckpointStore, not str"),
             ({"buffer": -1}, "buffer"),
             ({"buffer": True}, "buffer"),
             ({"deadline": 5}, "deadline"),
@@ -746,18 +829,35 @@ class TestErrors:
 
         asyncio.run(main())
 
-    def test_a_stream_that_is_not_read_runs_nothing(self) -> None:
+    def test_a_stream_that_is_not_read_runs_nothing(self, world: Any) -> None:
         async def main() -> None:
-            def never(_: Job) -> Job:
-                raise AssertionError
+            async with world.open() as store:
+                graph = chain("A").compile(checkpointing=EVERY)
+                graph.stream("t", Job(), store)
+                async with graph.stream("t", Job(), store) as events:
+                    pass
+                await graph.stream("t", Job(), store).aclose()
+                assert [] == await read(events)
+                await asyncio.sleep(0)
 
-            graph = chain("A", A=never).compile()
-            graph.stream("t", Job())
-            async with graph.stream("t", Job()) as events:
-                pass
-            await graph.stream("t", Job()).aclose()
-            assert [] == await read(events)
-            await asyncio.sleep(0)
+                assert [] == await world.log(store, "t")
+
+        asyncio.run(main())
+
+    def test_a_run_that_somebody_else_cancels_is_a_cancelled_one_for_its_reader(self) -> None:
+        async def main() -> None:
+            async def give_up(state: Job) -> Job:
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+                await asyncio.sleep(0)
+                return state
+
+            stream = chain("A", A=give_up).compile().stream("t", Job())
+            await anext(stream)
+            with pytest.raises(asyncio.CancelledError):
+                await anext(stream)
+            assert [] == await read(stream)
 
         asyncio.run(main())
 

@@ -150,8 +150,6 @@ class Channel(Generic[S]):
         """Let the run end as if its caller had been cancelled; return it as long as it has not."""
         self._is_closed = True
         self._events.clear()
-        self._let_go_on()
-        self._wake_consumer()
         if self._task is None or self._task.done():
             return None
         self._task.cancel()
@@ -167,8 +165,8 @@ class Channel(Generic[S]):
         if self._loop is not None and not (self._is_closed or self._is_over):
             try:
                 self._loop.call_soon_threadsafe(self._leave)
-            except RuntimeError:  # the loop is closed
-                return
+            except RuntimeError:  # the loop was closed, with the run as it stood
+                _under_way.difference_update({self._task})
 
     async def close(self) -> None:
         """End the run if it still goes on, and wait until it has left its thread in order.  Idempotent."""
