@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -500,7 +501,7 @@ class TestPace:
             async with world.open() as store:
                 token = CancellationToken()
                 token.cancel()
-                limits = {"deadline": {"deadline": timedelta(0)}, "cancellation": {"cancellation": token}}[limit]
+                limits: Any = {"deadline": {"deadline": timedelta(0)}, "cancellation": {"cancellation": token}}[limit]
                 graph = chain("A", "B").add_interrupt_boundary("A").compile(clock=world.clock)
 
                 assert [("saved", 0, "cancelled"), "Cancelled"] == await read(graph.stream("t", Job(), store, **limits))
@@ -737,7 +738,7 @@ class TestEmit:
         """What a node has left running, and told, goes on when the run is over, read or not."""
 
         async def main() -> None:
-            kept = []
+            kept: list[Any] = []
 
             async def leave(state: Job, ctx: Any) -> Job:
                 async def linger() -> None:
@@ -909,6 +910,7 @@ def test_a_run_that_nobody_streams_calls_nothing_of_it(world: Any) -> None:
                 .add_edge("Sub", "B")
                 .compile(checkpointing=EVERY)
             )
+            gc.collect()  # streams that other tests have dropped
             sys.setprofile(note)
             try:
                 result = await graph.run("t", Job(), store)
