@@ -12,28 +12,34 @@ from pathlib import Path
 import pytest
 
 from strata_conformance.servers import PostgresServer, ValkeyServer
+from strata_conformance.servers.fixtures import postgres_server, valkey_server
 from strata_core import Deltas, Offload, open_store
 from strata_core.copying import CopyOutcome, ThreadCopy, copy_threads
 from strata_core.records import Checkpoint, CheckpointStatus, LogEntry
 
+__all__ = ["postgres_server", "valkey_server"]
+
 AT = datetime(2026, 10, 30, 14, 49, 52, 123456, tzinfo=UTC)
-STORES = ["memory", "sqlite", "postgres", "valkey", "folder"]
+SERVERS = {"postgres": ("postgres_server", "schema"), "valkey": ("valkey_server", "prefix")}
+STORES = ["memory", "sqlite", "folder", *SERVERS]
 NAMES = ["order:1", "{a}*", "\u00e9" * 256]
 Places = Callable[[str], str]
 
 
 @pytest.fixture
-def place(tmp_path: Path, postgres_server: PostgresServer, valkey_server: ValkeyServer) -> Places:
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Places:
     """Return the URL of a fresh storage of a kind."""
 
     def url(kind: str) -> str:
         name = uuid.uuid4().hex[:12]
+        if kind in SERVERS:
+            fixture, apart = SERVERS[kind]
+            server: PostgresServer | ValkeyServer = request.getfixturevalue(fixture)
+            return f"{server.url}?{apart}=copy_{name}"
         return {
             "memory": f"memory://{name}",
             "sqlite": f"sqlite:///{tmp_path}/{name}.db",
             "folder": f"folder:///{tmp_path}/{name}",
-            "postgres": f"{postgres_server.url}?schema=s{name}",
-            "valkey": f"{valkey_server.url}?prefix={name}",
         }[kind]
 
     return url

@@ -8,22 +8,26 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-from conftest import COMMAND, Strata, make_checkpoint
 
-from strata_core import open_store
+from strata_core import FileSystemBlobStore, Offload, open_store
 from strata_core.records import Checkpoint, CheckpointStatus
+
+AT = datetime(2026, 10, 30, 14, 49, 52, tzinfo=UTC)
+WAITS = Checkpoint("t1", CheckpointStatus.INTERRUPTED, {"step": 1}, AT, "Draft", "Review")
 
 
 def threads(count: int = 3) -> list[Checkpoint]:
     """Return the checkpoints of some threads: every second one waits, the others are completed."""
     found = []
     for n in range(count):
-        first = make_checkpoint(f"t{n}", status=CheckpointStatus.RUNNING, metadata={"tenant": f"{n % 2}"})
+        metadata = {"tenant": f"{n % 2}"}
+        first = attrs.evolve(WAITS, thread_id=f"t{n}", status=CheckpointStatus.RUNNING, metadata=metadata)
         last = CheckpointStatus.COMPLETED if n % 2 else CheckpointStatus.INTERRUPTED
         found += [first, attrs.evolve(first, status=last)]
     return found
@@ -61,7 +65,7 @@ def new(tmp_path: Path) -> Path:
     return tmp_path / "new.db"
 
 
-def test_all_threads_come_over(strata: Strata, old: Path, new: Path) -> None:
+def test_all_threads_come_over(strata, old, new):
     """With their whole logs; those that can still go on in the source are named with what to do."""
     before = old.read_bytes()
     done = strata("copy", "--from", str(old), "--to", str(new))
@@ -75,7 +79,7 @@ def test_all_threads_come_over(strata: Strata, old: Path, new: Path) -> None:
     ) or done.stdout.endswith("\n  t0\n  t2\n")
 
 
-def test_a_thread_or_a_filter_chooses(strata: Strata, old: Path, new: Path) -> None:
+def test_a_thread_or_a_filter_chooses(strata, old, new):
     """By ID, or by what a listing can be filtered by."""
     strata("copy", "--from", str(old), "--to", str(new), "--thread", "t1")
     one = list(logs(new))
@@ -85,19 +89,19 @@ def test_a_thread_or_a_filter_chooses(strata: Strata, old: Path, new: Path) -> N
     assert ["t0", "t1", "t2"] == list(logs(new))
 
 
-def test_a_thread_of_another_log_is_refused_and_the_others_copied(strata: Strata, old: Path, new: Path) -> None:
+def test_a_thread_of_another_log_is_refused_and_the_others_copied(strata, old, new):
     """Exit code 1, and a line for it on stderr."""
-    fill(new, [make_checkpoint("t1")])
+    fill(new, [WAITS])
     done = strata("copy", "--from", str(old), "--to", str(new), code=1)
 
-    assert [make_checkpoint("t1")] == logs(new)["t1"]
+    assert [WAITS] == logs(new)["t1"]
     assert {"t0", "t1", "t2"} == set(logs(new))
     assert "strata: t1 was not copied: thread 't1' exists in the target with another log" in done.stderr
 
 
-def test_the_json_tells_each_thread(strata: Strata, old: Path, new: Path) -> None:
+def test_the_json_tells_each_thread(strata, old, new):
     """The shape that README.md documents."""
-    fill(new, [make_checkpoint("t1")])
+    fill(new, [WAITS])
     found = json.loads(strata("copy", "--from", str(old), "--to", str(new), "--json", code=1).stdout)
     by_id = {one["thread_id"]: one for one in found["copied"]}
 
@@ -121,9 +125,7 @@ def test_the_json_tells_each_thread(strata: Strata, old: Path, new: Path) -> Non
         (("--from", "old.db", "--to", "new.db", "--thread", "t1", "--status", "failed"), "does not go with filters"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_written(
-    strata: Strata, old: Path, new: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
-) -> None:
+def test_wrong_usage_is_told_before_anything_is_written(strata, old, new, monkeypatch, arguments, said):
     """Exit code 2, the option is named, and no file is made."""
     monkeypatch.chdir(old.parent)
     done = strata("copy", *arguments, code=2)
@@ -132,13 +134,11 @@ def test_wrong_usage_is_told_before_anything_is_written(
     assert not new.exists()
 
 
-def test_blobs_in_folders_come_over(strata: Strata, tmp_path: Path, new: Path) -> None:
+def test_blobs_in_folders_come_over(strata, tmp_path, new):
     """From a folder of blobs to another one."""
-    large = make_checkpoint("t", frozen_state={"text": "x" * 70_000})
+    large = attrs.evolve(WAITS, thread_id="t", frozen_state={"text": "x" * 70_000})
 
     async def main() -> None:
-        from strata_core import FileSystemBlobStore, Offload
-
         async with open_store(tmp_path / "old.db", offload=Offload(blobs=FileSystemBlobStore(tmp_path / "a"))) as store:
             await store.save(large)
 
@@ -153,10 +153,11 @@ def test_blobs_in_folders_come_over(strata: Strata, tmp_path: Path, new: Path) -
 
 def test_a_copy_that_is_killed_is_finished_by_the_next_one(tmp_path: Path, new: Path) -> None:
     """Killed at any moment, the target holds beginnings of logs; once their leases are over, a copy finishes them."""
-    log = [make_checkpoint("t", status=CheckpointStatus.RUNNING, frozen_state={"n": n}) for n in range(400)]
+    running = attrs.evolve(WAITS, thread_id="t", status=CheckpointStatus.RUNNING)
+    log = [attrs.evolve(running, frozen_state={"n": n}) for n in range(400)]
     fill(tmp_path / "old.db", [*log, *threads(2)])
     process = subprocess.Popen(
-        [*COMMAND, "copy", "--from", str(tmp_path / "old.db"), "--to", str(new)],
+        [sys.executable, "-m", "strata_host", "copy", "--from", str(tmp_path / "old.db"), "--to", str(new)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

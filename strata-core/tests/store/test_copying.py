@@ -7,7 +7,7 @@ import functools
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import pytest
@@ -79,7 +79,7 @@ class Pair:
         self.backend = target or MemoryBackend(self.clock)
         self.new = RowStore(self.backend, **options)
 
-    async def __aenter__(self) -> Pair:
+    async def __aenter__(self) -> Self:
         await self.old.__aenter__()
         await self.new.__aenter__()
         return self

@@ -19,6 +19,10 @@ _PARAMETERS: Final = {
     "metadata": "'--meta'",
     "graph_id": "'--graph'",
     "graph_version": "'--graph'",
+    "blobs": "'--blobs'",
+    "offload": "'--blobs'",
+    "url": "'--storage'",
+    "store": "'--storage'",
 }
 
 

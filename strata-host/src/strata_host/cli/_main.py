@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from strata_host.cli._blobs import blobs
 from strata_host.cli._checkpoint import checkpoint
 from strata_host.cli._copy import copy
 from strata_host.cli._group import StrataGroup
@@ -26,5 +27,6 @@ def strata() -> None:
 
 strata.add_command(thread)
 strata.add_command(checkpoint)
+strata.add_command(blobs)
 strata.add_command(copy)
 strata.add_command(plugins)

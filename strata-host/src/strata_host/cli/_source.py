@@ -14,7 +14,7 @@ import click
 from strata_core.capabilities import Capability
 from strata_core.errors import UnsupportedError
 from strata_core.options import Offload, Setup
-from strata_core.ports import StorePorts
+from strata_core.ports import BlobStore, StorePorts
 from strata_host.cli._errors import opening, querying
 
 __all__ = ["Source", "json_option", "shared_url", "source_options"]
@@ -53,6 +53,31 @@ class Source:
                     return await work(store)
 
         return asyncio.run(run())
+
+    def read_with_blobs(self, work: Callable[[StorePorts, BlobStore], Awaitable[T]]) -> T:
+        """Open the store and the blob store beside each other, do `work` on both, and return the result.
+
+        Raises:
+            click.UsageError: As for `read`; also where no blob store was given.
+            CommandError: As for `read`.
+        """
+        if self.blobs is None:
+            raise click.UsageError("missing option '--blobs' (env var: 'STRATA_BLOBS'): the blob store to look at")
+        return asyncio.run(self._read_with_blobs(self.blobs, work))
+
+    async def _read_with_blobs(self, blobs: str, work: Callable[[StorePorts, BlobStore], Awaitable[T]]) -> T:
+        from strata_core.opening import open_blobs
+
+        with opening(self.storage_option, self.blobs_option):
+            opened = open_blobs(_blobs(blobs, self.blobs_option))
+            found = await opened.__aenter__()
+        try:
+            async with attrs.evolve(self, blobs=None).opened() as store:
+                with querying():
+                    return await work(store, found)
+        finally:
+            with querying():
+                await opened.__aexit__(None, None, None)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[StorePorts]:
