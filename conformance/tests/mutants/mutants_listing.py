@@ -132,6 +132,32 @@ class StartsOverAtAFalseCursor(_Queries):
             return await self._store.list_threads(attrs.evolve(query, cursor=None))
 
 
+@breaks("list-16")
+class ForgetsTheOrderBehindTheFirstPage(Wrapper):
+    """Goes on from the oldest thread of the first page with the newest ones."""
+
+    async def list_threads(self, query: ThreadQuery = _ALL, /) -> ThreadPage:
+        if not isinstance(query, ThreadQuery) or query.oldest_first is not True or query.cursor is None:
+            return await self._store.list_threads(query)
+        page = await self._store.list_threads(query)
+        turned = await self._store.list_threads(attrs.evolve(query, oldest_first=False, cursor=None))
+        return attrs.evolve(turned, next_cursor=page.next_cursor)
+
+
+@breaks("list-17")
+class TurnsRoundAtACursor(_Queries):
+    """Goes on in the order of the cursor, whatever the query says."""
+
+    async def list_threads(self, query: ThreadQuery = _ALL, /) -> ThreadPage:
+        try:
+            return await self._store.list_threads(query)
+        except InvalidInputError as error:
+            if error.argument != "cursor":
+                raise
+            turned = attrs.evolve(query, oldest_first=not query.oldest_first)
+            return await self._store.list_threads(turned)
+
+
 @breaks("list-14")
 class GivesACursorForNothing(_Queries):
     """Returns an empty text for a cursor when the store is empty."""

@@ -244,7 +244,9 @@ class ThreadQuery:
         due_before: Only threads due by this time; inclusive.
         leased: Only threads that a live lease holds (True), or that none does (False).
         limit: How many threads a page holds, 1 to 1,000.
-        cursor: `ThreadPage.next_cursor` of the page before.
+        cursor: `ThreadPage.next_cursor` of the page before; only for a query in the same order.
+        oldest_first: Those that were updated longest ago come first, instead of last.  While somebody pages so, a
+            thread that is updated moves to the end, and is seen there once more.
     """
 
     states: Collection[ThreadState] | None = None
@@ -257,6 +259,7 @@ class ThreadQuery:
     leased: bool | None = None
     limit: int = 100
     cursor: str | None = None
+    oldest_first: bool = False
 
 
 @attrs.frozen
@@ -282,7 +285,7 @@ class ThreadSummary:
 
 @attrs.frozen
 class ThreadPage:
-    """A page of a listing, newest first.
+    """A page of a listing, in the order of its query.
 
     Attributes:
         threads: The threads of this page.

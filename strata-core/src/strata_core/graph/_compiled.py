@@ -218,8 +218,8 @@ class CompiledGraph(SyncCalls[S]):
 
         Args:
             store: Where the threads are; it must be able to list them.
-            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.  The threads that
-                were updated last come first: call again while the report is not complete, lest the oldest never wake.
+            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.  Those that
+                were updated longest ago come first, so that none starves, however many come due.
             concurrency: How many at once, 1 to 1,000.
 
         Returns:
@@ -284,7 +284,7 @@ class CompiledGraph(SyncCalls[S]):
         Args:
             store: Where they are.
             limit: How many threads to take at most, 1 to 1,000; those that are refused or cannot be read do not count.
-                The threads that were updated last come first: call again while the report is not complete.
+                The threads that were updated longest ago come first: call again while the report is not complete.
             concurrency: How many at once, 1 to 1,000.
 
         Returns:

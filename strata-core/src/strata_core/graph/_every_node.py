@@ -87,6 +87,7 @@ class EveryNodeJournal(StoreJournal[S]):
         try:
             await self._write(Writing.FIRST, write_id, write)
         except LeaseLostError:
+            self._stop.why_lost = lambda: "it was lost before the store's answer to taking it had come"
             self._stop.fire(CancelReason.LEASE_LOST)
             raise SupersededError from None
         except ConflictError:
@@ -128,6 +129,7 @@ class EveryNodeJournal(StoreJournal[S]):
         )
         # A process that was frozen must not begin the next node before the loop has told that the lease is lost.
         self._stop.is_overdue = self._keeper.is_overdue
+        self._stop.why_lost = self._keeper.why_lost
 
     def commit(self, at: Position[S]) -> Coroutine[Any, Any, None]:
         return self._append(CheckpointStatus.RUNNING, at, None, Writing.STEP)
@@ -159,6 +161,7 @@ class EveryNodeJournal(StoreJournal[S]):
         try:
             await self._write(what, write_id, write)
         except ConflictError as error:
+            keeper.was_refused(by_lease=isinstance(error, LeaseLostError))
             self._stop.fire(CancelReason.LEASE_LOST)
             if not isinstance(error, LeaseLostError):
                 _log.warning("thread %r was written by somebody without its lease", self._thread_id)

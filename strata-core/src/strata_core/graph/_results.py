@@ -82,7 +82,8 @@ class CancelReason(StrEnum):
         DEADLINE: Its deadline passed.
         ENDED: Somebody ended the thread.
         TIMED_OUT: Its wait timed out, and no route was given for that.
-        LEASE_LOST: Its lease on the thread was lost: another process may go on with it.  The run wrote nothing more.
+        LEASE_LOST: Its lease on the thread was lost: another process may go on with it.  The run wrote nothing more;
+            unless another process has it already, the thread stays `running`, and `recover_all` finishes it.
     """
 
     CANCELLED = "cancelled"
@@ -158,7 +159,7 @@ class Cancelled:
         thread_id: The thread.
         reason: Why.
         node: Where it stopped, in the outermost graph; a resume goes on there, except after `ENDED` and `TIMED_OUT`.
-        detail: What the token gave as its reason, if it did.
+        detail: What the token gave as its reason, if it did; after `LEASE_LOST`, how the lease was lost.
     """
 
     thread_id: str

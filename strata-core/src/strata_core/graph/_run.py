@@ -153,7 +153,7 @@ class Run(Level[S]):
     async def _superseded(self) -> RunResult[S]:
         node = self._name
         if self.journal.every_node:
-            return Cancelled(self.thread_id, CancelReason.LEASE_LOST, node)
+            return Cancelled(self.thread_id, CancelReason.LEASE_LOST, node, self._watch.detail)
         if self.journal.fresh:
             return refuse_existing(self.thread_id, node)
         latest = await self.journal.latest()
