@@ -423,7 +423,7 @@ def test_a_recovery_that_loses_its_lease_is_told_and_a_later_sweep_takes_the_thr
 
             ids = ["t0", "t1", "t2"]
             for n, thread_id in enumerate(ids):
-                await one.save(dead(thread_id, n))
+                await one.save(dead(thread_id, created_at=world.clock.now() - timedelta(days=3 - n)))
             graph = counting(world, work, lease_ttl=ttl, owner="us")
             first = await graph.recover_all(Paged(), concurrency=1)
             states = [(await world.rows(one, thread_id))[-1][0] for thread_id in ids]
