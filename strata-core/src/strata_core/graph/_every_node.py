@@ -46,7 +46,6 @@ class EveryNodeJournal(StoreJournal[S]):
         super().__init__(plan, thread_id, metadata, store)
         self._stop = stop
         self._keeper: LeaseKeeper | None = None
-        self._revision: Revision | None = None
         self._sent = 0.0
 
     @property

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+import attrs
+
 from strata_core.errors import ConflictError
 from strata_core.graph._descent import Place
 from strata_core.graph._hooks import ResumeCheckError, announce, check_resumed
@@ -145,9 +147,10 @@ class Run(Level[S]):
         finally:
             self._watch.close()
             await self.journal.close()
-        tell = self.plan.on_interrupted
-        if tell is not None and self.journal.is_stored and isinstance(result, Interrupted):
-            await announce(tell, result, self._watch)
+        if isinstance(result, Interrupted) and self.journal.is_stored:
+            result = attrs.evolve(result, revision=self.journal.revision)
+            if self.plan.on_interrupted is not None:
+                await announce(self.plan.on_interrupted, result, self._watch)
         return result
 
     async def _superseded(self) -> RunResult[S]:

@@ -15,7 +15,7 @@ from strata_core.clock import from_micros
 from strata_core.codec._record_decoder import decode_envelope
 from strata_core.codec._versions import MalformedRecordError
 from strata_core.errors import CorruptCheckpointError, InvalidInputError, SchemaVersionError
-from strata_core.records import Lease, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
+from strata_core.records import Lease, Revision, ThreadPage, ThreadQuery, ThreadState, ThreadSummary
 from strata_core.rows import Head, HeadQuery
 from strata_core.store._link import Link
 
@@ -142,6 +142,7 @@ def _summary(head: Head) -> ThreadSummary:
         state=checkpoint.state,
         status=checkpoint.status,
         updated_at=checkpoint.updated_at,
+        revision=Revision(head.sequence, head.write_id),
         suspended_node=checkpoint.suspended_node,
         next_node=checkpoint.next_node,
         wait=checkpoint.wait,
