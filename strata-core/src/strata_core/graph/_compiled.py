@@ -88,7 +88,7 @@ class CompiledGraph(SyncCalls[S]):
             state: The state to begin with; never changed.
             store: Where checkpoints go; None to keep nothing.  A run without a store that stops at a boundary returns
                 `Interrupted` with the state, and cannot be resumed.
-            metadata: Stamped on every checkpoint: str to str; the prefix ``strata.`` is refused.
+            metadata: Stamped on every checkpoint: str to str, at most 64 pairs; the prefix ``strata.`` is refused.
             deadline: When to stop: an aware time, or a time from now.
             cancellation: Stops the run from elsewhere.
             if_exists: What to do when the thread has a checkpoint: ``append`` a new execution to its log, or return
@@ -106,7 +106,8 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule; nothing has run.
             StoreUnavailableError: The store is down.
-            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+            asyncio.CancelledError: The calling task was cancelled.  Under either policy the `cancelled` checkpoint is
+                written before that, if the thread was taken by then and the store answers within 5 seconds.
         """
         return await start_thread(
             self._plan,
@@ -165,7 +166,8 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             StoreUnavailableError: The store is down.
-            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+            asyncio.CancelledError: The calling task was cancelled.  Under either policy the `cancelled` checkpoint is
+                written before that, if the thread was taken by then and the store answers within 5 seconds.
         """
         return await resume_thread(
             self._plan, thread_id, signal, store, expected=expected, deadline=deadline, cancellation=cancellation
@@ -208,7 +210,8 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             StoreUnavailableError: The store is down.
-            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+            asyncio.CancelledError: The calling task was cancelled.  Under either policy the `cancelled` checkpoint is
+                written before that, if the thread was taken by then and the store answers within 5 seconds.
         """
         return await signal_thread(
             self._plan, thread_id, event, store, expected=expected, deadline=deadline, cancellation=cancellation
@@ -282,7 +285,8 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             StoreUnavailableError: The store is down.
-            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+            asyncio.CancelledError: The calling task was cancelled.  Under either policy the `cancelled` checkpoint is
+                written before that, if the thread was taken by then and the store answers within 5 seconds.
         """
         return await recover_thread(self._plan, thread_id, store, deadline=deadline, cancellation=cancellation)
 
@@ -323,7 +327,8 @@ class CompiledGraph(SyncCalls[S]):
         """End a thread where it stands; it can never be resumed after that.
 
         Takes an interrupted, failed or cancelled thread, a running one that no live lease holds, and a resumed one,
-        because its process may have died: this is the way out of a thread that is stuck.
+        because its process may have died: this is the way out of a thread that is stuck.  The row that ends it carries
+        the identity of the graph that ended it, as every row names the graph that wrote it.
 
         Args:
             thread_id: The thread.

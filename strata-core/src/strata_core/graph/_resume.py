@@ -183,5 +183,12 @@ def _overrides(
         try:
             check_json(values, "overrides" if level == path else f"outer[{level!r}]")
         except InvalidInputError as error:
-            return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, str(error))
+            hint = "; an override is JSON, so give its text: str(...)" if _has_decimal(values) else ""
+            return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, f"{error}{hint}")
     return {level: {key: copy_json(value) for key, value in values.items()} for level, values in given.items()}
+
+
+def _has_decimal(values: Mapping[str, Any]) -> bool:
+    from decimal import Decimal
+
+    return any(isinstance(value, Decimal) for value in values.values())
