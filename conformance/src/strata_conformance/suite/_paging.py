@@ -88,7 +88,8 @@ class PagingTests(PortTests):
                 await store.save(checkpoint(thread, at=BASE + (n % 3) * SECOND, metadata={"odd": str(n % 2)}))
             every = await pages(store, limit=7, oldest_first=True)
             odd = await pages(store, limit=5, oldest_first=True, metadata={"odd": "1"})
-            seen, cursor, changed = [], None, set()
+            seen, cursor = [], None
+            changed: set[str] = set()
             while len(changed) < len(THREAD_IDS):
                 page = await store.list_threads(ThreadQuery(limit=3, oldest_first=True, cursor=cursor))
                 seen += [thread.thread_id for thread in page.threads if thread.thread_id not in changed]
