@@ -1,4 +1,4 @@
-"""CALLS.md: what every call does to a thread that waits inside a subgraph; the page is the expectation, cell by cell."""
+"""CALLS.md: what every call does to a thread that waits inside a subgraph, cell by cell."""
 
 from __future__ import annotations
 
