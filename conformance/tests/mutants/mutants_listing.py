@@ -85,7 +85,12 @@ class LeavesTheNextNodeOut(_Queries):
         return attrs.evolve(page, threads=[attrs.evolve(thread, next_node=None) for thread in page.threads])
 
 
-@breaks("list-11")
+@breaks(
+    "list-11",
+    also={
+        "purge-13": "lists all that a purge has left on one page",
+    },
+)
 class FillsPagesToOneLess(_Queries):
     """Returns pages of one thread less than was asked for."""
 
