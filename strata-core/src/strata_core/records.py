@@ -193,6 +193,8 @@ class Revision:
 
     A sequence alone is not enough: a purged thread starts over at 0, and the same number is then another life.
 
+    `str` gives its text form, such as ``4-9f86d081884c7d65``, for an ETag or a form; `parse` reads it back.
+
     Attributes:
         sequence: Its position in the thread's log, from 0.
         write_id: The 8 random bytes of the write that stored it.
@@ -200,6 +202,20 @@ class Revision:
 
     sequence: int
     write_id: bytes
+
+    def __str__(self) -> str:
+        return f"{self.sequence}-{self.write_id.hex()}"
+
+    @classmethod
+    def parse(cls, text: str) -> Revision:
+        """Return the revision that `str` gave as this text.
+
+        Raises:
+            InvalidInputError: It is no such text.
+        """
+        from strata_core._validation import check_revision_text
+
+        return cls(*check_revision_text(text))
 
 
 @attrs.frozen
@@ -244,7 +260,9 @@ class ThreadQuery:
         due_before: Only threads due by this time; inclusive.
         leased: Only threads that a live lease holds (True), or that none does (False).
         limit: How many threads a page holds, 1 to 1,000.
-        cursor: `ThreadPage.next_cursor` of the page before.
+        cursor: `ThreadPage.next_cursor` of the page before; only for a query in the same order.
+        oldest_first: Those that were updated longest ago come first, instead of last.  While somebody pages so, a
+            thread that is updated moves to the end, and is seen there once more.
     """
 
     states: Collection[ThreadState] | None = None
@@ -257,6 +275,7 @@ class ThreadQuery:
     leased: bool | None = None
     limit: int = 100
     cursor: str | None = None
+    oldest_first: bool = False
 
 
 @attrs.frozen
@@ -264,6 +283,7 @@ class ThreadSummary:
     """One thread in a listing: everything of its latest checkpoint except the state.
 
     Attributes:
+        revision: Of its latest checkpoint: what `CompiledGraph.resume` takes as `expected`.
         lease: The live lease on the thread, if there is one.
     """
 
@@ -272,6 +292,7 @@ class ThreadSummary:
     state: ThreadState
     status: CheckpointStatus
     updated_at: datetime
+    revision: Revision
     suspended_node: str | None = None
     next_node: str | None = None
     wait: Wait | None = None
@@ -282,7 +303,7 @@ class ThreadSummary:
 
 @attrs.frozen
 class ThreadPage:
-    """A page of a listing, newest first.
+    """A page of a listing, in the order of its query.
 
     Attributes:
         threads: The threads of this page.

@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 import pytest
+from lost_support import STOOD_STILL, lost
 
 from strata_core.errors import InvalidInputError, StoreUnavailableError, UsageError
 from strata_core.graph import (
@@ -490,7 +491,7 @@ class TestPace:
                         world.clock.advance(31)
 
                 assert [("started", "B", 1), "Cancelled"] == events[-2:]
-                assert Cancelled("t", CancelReason.LEASE_LOST, "B") == stream.result
+                assert lost("B", STOOD_STILL, timedelta(seconds=30)) == stream.result
                 assert ("running", "A", "B") == (await world.rows(store, "t"))[-1]
 
         asyncio.run(main())

@@ -11,7 +11,7 @@ from strata_core.errors import InvalidInputError
 from strata_core.graph._begin import is_after_wait, open_journal, take_over
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._end import end_expired
-from strata_core.graph._inputs import check_limits, check_store
+from strata_core.graph._inputs import check_expected, check_limits, check_store
 from strata_core.graph._journal import RefusedError, UnsavableStateError
 from strata_core.graph._keys import read_visit, user_metadata
 from strata_core.graph._plan import Plan
@@ -22,6 +22,7 @@ from strata_core.graph._run import Run
 from strata_core.graph._signals import Answer, EventSignal, HumanSignal, LevelSignals
 from strata_core.graph._stop import Stop
 from strata_core.ports import CheckpointStore
+from strata_core.records import Revision
 
 if TYPE_CHECKING:
     from strata_core.graph._emitter import Emitter
@@ -37,6 +38,7 @@ async def resume_thread(
     signal: HumanSignal | LevelSignals | None,
     store: CheckpointStore,
     *,
+    expected: Revision | None,
     deadline: datetime | timedelta | None,
     cancellation: CancellationToken | None,
     emitter: Emitter | None = None,
@@ -44,7 +46,15 @@ async def resume_thread(
     """Do what `CompiledGraph.resume` promises."""
     answer, outer = _unpack(signal)
     return await answer_thread(
-        plan, thread_id, answer, store, outer=outer, deadline=deadline, cancellation=cancellation, emitter=emitter
+        plan,
+        thread_id,
+        answer,
+        store,
+        outer=outer,
+        expected=expected,
+        deadline=deadline,
+        cancellation=cancellation,
+        emitter=emitter,
     )
 
 
@@ -65,6 +75,7 @@ async def answer_thread(
     store: CheckpointStore,
     *,
     outer: Mapping[tuple[str, ...], Mapping[str, Any]] | None = None,
+    expected: Revision | None = None,
     deadline: datetime | timedelta | None = None,
     cancellation: CancellationToken | None = None,
     emitter: Emitter | None = None,
@@ -72,21 +83,27 @@ async def answer_thread(
     """Let a thread go on with an answer, whoever gives it."""
     check_thread_id(thread_id)
     check_store(store)
+    check_expected(expected)
     check_limits(deadline, cancellation)
     stop = Stop(plan.clock, deadline, cancellation)
     try:
-        found = plan_reentry(plan, thread_id, await store.load(thread_id), answer, outer or {})
+        found = plan_reentry(plan, thread_id, await store.load(thread_id), answer, outer or {}, expected)
     except BaseException:
         stop.close()
         raise
     if isinstance(found, Reentry):
-        return await reenter(plan, store, found, stop, emitter)
+        return await reenter(plan, store, found, stop, expected, emitter)
     stop.close()
-    return await end_expired(plan, store, found.entry) if isinstance(found, Expiry) else found
+    return await end_expired(plan, store, found.entry, expected) if isinstance(found, Expiry) else found
 
 
 async def reenter(
-    plan: Plan[S], store: CheckpointStore, found: Reentry, stop: Stop, emitter: Emitter | None = None
+    plan: Plan[S],
+    store: CheckpointStore,
+    found: Reentry,
+    stop: Stop,
+    expected: Revision | None = None,
+    emitter: Emitter | None = None,
 ) -> RunResult[S]:
     """Take a stopped thread over and run it from where it goes on; closes `stop`."""
     thread_id = found.entry.checkpoint.thread_id
@@ -103,7 +120,7 @@ async def reenter(
             text = "refuses the signal: the state cannot be saved with it; it still waits"
             return refuse(thread_id, FailureCode.INVALID_SIGNAL, text, str(error.cause))
         except RefusedError as error:
-            return await refuse_overtaken(store, found.entry, error)
+            return await refuse_overtaken(store, found.entry, error, expected)
         return None
 
     return await run.guarded(begin())

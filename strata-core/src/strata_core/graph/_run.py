@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import attrs
+
 from strata_core.errors import ConflictError
 from strata_core.graph._descent import Place
 from strata_core.graph._hooks import ResumeCheckError, announce, check_resumed
@@ -154,15 +156,16 @@ class Run(Level[S]):
         finally:
             self._watch.close()
             await self.journal.close()
-        tell = self.plan.on_interrupted
-        if tell is not None and self.journal.is_stored and isinstance(result, Interrupted):
-            await announce(tell, result, self._watch)
+        if isinstance(result, Interrupted) and self.journal.is_stored:
+            result = attrs.evolve(result, revision=self.journal.revision)
+            if self.plan.on_interrupted is not None:
+                await announce(self.plan.on_interrupted, result, self._watch)
         return result
 
     async def _superseded(self) -> RunResult[S]:
         node = self._name
         if self.journal.every_node:
-            return Cancelled(self.thread_id, CancelReason.LEASE_LOST, node)
+            return Cancelled(self.thread_id, CancelReason.LEASE_LOST, node, self._watch.detail)
         if self.journal.fresh:
             return refuse_existing(self.thread_id, node)
         latest = await self.journal.latest()

@@ -14,6 +14,7 @@ from strata_core.graph._results import RunResult
 from strata_core.graph._signals import HumanSignal, LevelSignals
 from strata_core.graph._start import start_thread
 from strata_core.ports import CheckpointStore
+from strata_core.records import Revision
 
 if TYPE_CHECKING:
     from strata_core.graph._emitter import Emitter
@@ -87,6 +88,7 @@ class StreamCalls(Generic[S]):
         signal: HumanSignal | LevelSignals | None,
         store: CheckpointStore,
         *,
+        expected: Revision | None = None,
         deadline: datetime | timedelta | None = None,
         cancellation: CancellationToken | None = None,
         buffer: int = 0,
@@ -99,6 +101,7 @@ class StreamCalls(Generic[S]):
             thread_id: As for `resume`.
             signal: As for `resume`.
             store: As for `resume`.
+            expected: As for `resume`.
             deadline: As for `resume`; a time from now is one from when the first event is asked for.
             cancellation: As for `resume`.
             buffer: As for `stream`.
@@ -111,6 +114,7 @@ class StreamCalls(Generic[S]):
                 thread_id,
                 signal,
                 _told(store, emitter),
+                expected=expected,
                 deadline=deadline,
                 cancellation=cancellation,
                 emitter=emitter,

@@ -41,6 +41,7 @@ def _thread(thread: ThreadSummary) -> Any:
     return {
         "thread_id": thread.thread_id,
         "sequence": thread.sequence,
+        "revision": str(thread.revision),
         "state": thread.state.value,
         "status": thread.status.value,
         "updated_at": _time(thread.updated_at),

@@ -72,6 +72,7 @@ def inspect(source: Source, thread_id: str, as_json: bool) -> None:
                 "thread_id": checkpoint.thread_id,
                 "state": checkpoint.state.value,
                 "sequence": entry.sequence,
+                "revision": str(entry.revision),
                 "checkpoints": entry.sequence + 1,
                 "lease": lease_json(lease),
                 "checkpoint": record_json(checkpoint),
