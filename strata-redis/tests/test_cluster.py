@@ -229,3 +229,13 @@ def test_a_cluster_client_on_a_plain_server_says_so(valkey: Place) -> None:
         asyncio.run(check())
     with pytest.raises(ServerFailedError):
         valkey.servers[0].command("CLUSTER", "SLOTS")
+
+
+def test_a_plain_client_on_a_cluster_is_told_what_to_say(cluster: Place) -> None:
+    async def check() -> None:
+        async with opened(cluster.url.replace("cluster=true&", "")) as backend:
+            await backend.commit([save(f"t{number}") for number in range(40)])
+
+    with pytest.raises(StoreUnavailableError, match=r"add \?cluster=true to the URL") as caught:
+        asyncio.run(check())
+    assert caught.value.__cause__ is not None

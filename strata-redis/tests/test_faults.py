@@ -186,7 +186,7 @@ def test_a_fault_at_any_message_of_the_set_up_is_told_and_leaves_it_undone_or_do
             if not fault.fired:
                 assert 3 < nth
                 return
-            assert StoreUnavailableError is type(failed)
+            assert 1 < nth or StoreUnavailableError is type(failed)  # without what only warnings need, it opens
             proxy.release(fault)
             assert place.names() in ([], [f"{{{place.prefix}:meta}}"])
             await opened_once(place.url)

@@ -15,7 +15,6 @@ from strata_core.errors import (
     InvalidInputError,
     ReadOnlyError,
     StoreClosedError,
-    StoreUnavailableError,
     StrataError,
     UnsupportedError,
     UsageError,
@@ -48,6 +47,10 @@ _CAPABILITIES: Final = frozenset(
         Capability.EXPIRY,
         Capability.READ_ONLY,
     }
+)
+WITHOUT_EXTERNAL_BLOBS: Final = (
+    "finished_thread_ttl of RedisOptions cannot let values expire that offload.blobs keeps in a store of their own; leave "
+    "one of the two out"
 )
 SWEEP_EVERY: Final = 60.0
 """Seconds from one sweep of expired threads to the next, where threads expire."""
@@ -100,7 +103,7 @@ class RedisBackend(RowBackend):
             if read_only:
                 self._keys = await look(server, self._options, self._where)
                 if self._keys is None:
-                    raise StoreUnavailableError(str(not_set_up(self._where, self._options.prefix)))
+                    raise not_set_up(self._where, self._options.prefix)
             else:
                 self._keys = await set_up(server, self._options, self._where, create=setup is Setup.AUTO)
         except BaseException:
@@ -185,6 +188,4 @@ class RedisBackend(RowBackend):
 def refuse_external(batch: Sequence[Commit]) -> None:
     """Refuse commits whose values no server can let expire."""
     if any(item.external for item in batch):
-        raise UnsupportedError(
-            Capability.EXTERNAL_BLOBS, "finished_thread_ttl cannot expire values in an external blob store"
-        )
+        raise UnsupportedError(Capability.EXTERNAL_BLOBS, WITHOUT_EXTERNAL_BLOBS)

@@ -61,6 +61,8 @@ def unavailable(error: Exception, where: str, *, maybe_written: bool = False, th
         cause = error.cause if isinstance(error, Lost) else error
         code = _code(cause)
         said = _HINTS.get(code, "")
+        if code == "MOVED" and "cluster=true" not in where.lower():
+            said = "it is a node of a cluster; add ?cluster=true to the URL"
         words = str(cause).removeprefix("ERR ")
         detail = f"{said}: {words}" if said else words
         if code == "WRONGTYPE":
