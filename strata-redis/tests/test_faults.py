@@ -51,7 +51,9 @@ async def store_at(url: str, **options: Any) -> AsyncGenerator[RowStore]:
 
 def left(place: Place) -> set[str]:
     """What keys of what kind there are."""
-    return {name.rpartition(":")[2].rstrip("}") if name.endswith("}") else name.partition("}")[2] for name in place.names()}
+    return {
+        name.rpartition(":")[2].rstrip("}") if name.endswith("}") else name.partition("}")[2] for name in place.names()
+    }
 
 
 @pytest.mark.parametrize("kind", WIRE_FAULTS)
@@ -209,7 +211,7 @@ def test_a_batch_that_is_away_comes_to_its_end_whoever_of_it_is_cancelled(place:
         async with store_at(proxy.url(place.url), timeout=timedelta(seconds=60)) as store:
             for at in ("request", "reply"):
                 before = [await rows_of(store, number) for number in range(10)]
-                fault = proxy.hang(at, match=WRITE)  # type: ignore[arg-type]
+                fault = proxy.hang(at, match=WRITE)
                 saves = [asyncio.ensure_future(store.save(checkpoint(f"t{n}", before[n]))) for n in range(10)]
                 while not fault.fired:
                     await asyncio.sleep(0.001)

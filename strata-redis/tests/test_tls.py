@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import traceback
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -40,7 +39,9 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
 
 
 @asynccontextmanager
-async def encrypted(place: Place, certificate: trustme.LeafCert, trusted: trustme.CA | None = None) -> AsyncGenerator[str]:
+async def encrypted(
+    place: Place, certificate: trustme.LeafCert, trusted: trustme.CA | None = None
+) -> AsyncGenerator[str]:
     """A port that speaks TLS in front of a server, whose builds for tests do not; its URL.
 
     Args:
@@ -70,8 +71,7 @@ async def encrypted(place: Place, certificate: trustme.LeafCert, trusted: trustm
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
     try:
-        url = f"rediss://:secret@127.0.0.1:{listening.sockets[0].getsockname()[1]}/0?prefix={place.prefix}"
-        yield url.replace(":secret@", "")
+        yield f"rediss://127.0.0.1:{listening.sockets[0].getsockname()[1]}/0?prefix={place.prefix}"
     finally:
         listening.close()
         while len(asyncio.all_tasks()) > 1:  # those that still pipe what is being closed
@@ -119,17 +119,14 @@ def test_a_server_with_a_wrong_certificate_is_told_nothing(
 
     async def go() -> None:
         async with encrypted(valkey, certificate) as url:
-            async with opened(url.replace("rediss://", "rediss://:secret@"), ca_file=ca_file):
-                pass
+            await opened(url.replace("rediss://", "rediss://:secret@"), ca_file=ca_file).__aenter__()
 
     with pytest.raises(StoreUnavailableError, match="certificate verify failed") as caught:
         asyncio.run(go())
 
     assert not caught.value.maybe_written
     assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
-    assert "secret" not in "".join(traceback.format_exception(caught.value)).replace("test_tls", "").replace(
-        ':secret@"', ""
-    )
+    assert "secret" not in str(caught.value) + repr(caught.value.__cause__)
     assert [] == valkey.names()
 
 

@@ -85,7 +85,10 @@ class RedisBackend(RowBackend):
         self._where = self._target.shown
         ttl = chosen.finished_thread_ttl
         self._finished_ttl = 0 if ttl is None else ttl // timedelta(milliseconds=1)
-        self.capabilities = _CAPABILITIES if ttl is None else _CAPABILITIES - {Capability.EXTERNAL_BLOBS}
+        self.capabilities = _CAPABILITIES
+        if ttl is not None:
+            self.capabilities = _CAPABILITIES - {Capability.EXTERNAL_BLOBS}
+            self.absent = {Capability.EXTERNAL_BLOBS: WITHOUT_EXTERNAL_BLOBS}
         self._server: Server | None = None
         self._keys: Keys | None = None
         self._read_only = False

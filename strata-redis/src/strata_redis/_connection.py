@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import attrs
 
 from strata_redis._address import Address
-from strata_redis._calls import Answer, Lost, ServerError
+from strata_redis._calls import Answer, Lost
 from strata_redis._resp import Reader, pack
 
 __all__ = ["Connection", "Login"]

@@ -30,7 +30,7 @@ _CODE: Final = re.compile(rf"\b({'|'.join([*_HINTS, 'WRONGTYPE'])})\b")
 """Codes that a server gives before it does anything.  Before Redis 7.0 a script's error has them in its middle."""
 
 
-def _code(error: Exception) -> str:
+def _code(error: BaseException) -> str:
     found = _CODE.search(str(error))
     return "" if found is None else found[1]
 

@@ -36,7 +36,9 @@ class Server:
         if self._only_reads and any(_is_unknown_command(answer) for answer in answers):
             self._only_reads = False
             answers = await self._send(calls, in_full=False)
-        unknown = [at for at, answer in enumerate(answers) if isinstance(answer, ServerError) and answer.code == "NOSCRIPT"]
+        unknown = [
+            at for at, answer in enumerate(answers) if isinstance(answer, ServerError) and answer.code == "NOSCRIPT"
+        ]
         if unknown:
             again = await self._send([calls[at] for at in unknown], in_full=True)
             for at, answer in zip(unknown, again, strict=True):
@@ -46,8 +48,8 @@ class Server:
     async def read(self, calls: Sequence[Call]) -> list[Answer]:
         """Return an answer for each of some calls that only read.
 
-        One whose connection broke is made again, once.  A server that did not answer in time is not asked again: whoever
-        called has waited long enough.
+        One whose connection broke is made again, once.  A server that did not answer in time is not asked again:
+        whoever called has waited long enough.
         """
         answers = await self.run(calls)
         if broken := [at for at, answer in enumerate(answers) if _is_broken(answer)]:
