@@ -118,8 +118,11 @@ def test_a_server_with_a_wrong_certificate_is_told_nothing(
     )
 
     async def go() -> None:
-        async with encrypted(valkey, certificate) as url:
-            await opened(url.replace("rediss://", "rediss://:secret@"), ca_file=ca_file).__aenter__()
+        async with (
+            encrypted(valkey, certificate) as url,
+            opened(url.replace("rediss://", "rediss://:secret@"), ca_file=ca_file),
+        ):
+            pass
 
     with pytest.raises(StoreUnavailableError, match="certificate verify failed") as caught:
         asyncio.run(go())

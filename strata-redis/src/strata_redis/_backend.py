@@ -49,8 +49,8 @@ _CAPABILITIES: Final = frozenset(
     }
 )
 WITHOUT_EXTERNAL_BLOBS: Final = (
-    "finished_thread_ttl of RedisOptions cannot let values expire that offload.blobs keeps in a store of their own; leave "
-    "one of the two out"
+    "finished_thread_ttl of RedisOptions cannot let values expire that offload.blobs keeps in a store of their own; "
+    "leave one of the two out"
 )
 SWEEP_EVERY: Final = 60.0
 """Seconds from one sweep of expired threads to the next, where threads expire."""

@@ -1,7 +1,6 @@
 """One connection to a server: commands out, answers in, each known to have come or to be lost.
 
-The usual driver is not used: it repeats a script whose answer was lost, and its streams cost more than all the rest that
-a save costs here.
+The usual driver is not used: by itself it repeats a script whose answer was lost, and reads each answer line by line.
 """
 
 from __future__ import annotations

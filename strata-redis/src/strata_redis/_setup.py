@@ -56,8 +56,8 @@ async def set_up(server: Server, options: RedisOptions, where: str, *, create: b
 def not_set_up(where: str, prefix: str) -> SchemaVersionError:
     """Return the error of a call on a store that nobody has set up."""
     return SchemaVersionError(
-        f"{where}: a store with the prefix {prefix!r} was never set up; call store.setup() once, or open it for writing "
-        'with setup="auto"',
+        f"{where}: a store with the prefix {prefix!r} was never set up; call store.setup() once, or open it for "
+        'writing with setup="auto"',
         found="none",
         supported=str(FORMAT),
     )
