@@ -129,7 +129,7 @@ def test_a_call_that_another_one_undoes_is_made_again(url: str) -> None:
     async def check(backend: PostgresBackend) -> None:
         address = Address.of(url, PostgresOptions())
         with psycopg.connect(address.conninfo) as other:
-            call = f'SELECT "{address.options.schema}".strata_commit_1(%s::text[], %s::json, %b::bytea)'.encode()
+            call = f'SELECT "{address.options.schema}".strata_commit_1(%s::bigint[], %s::text[], %b::bytea)'.encode()
             other.execute(call, arguments([save("t")])[1])
             waiting = asyncio.create_task(backend.commit([save("s", after=NOTHING), save("t", after=NOTHING)]))
             while query(url, "SELECT 1 FROM pg_locks WHERE NOT granted") == []:

@@ -206,7 +206,7 @@ def written(url: str, commit: Commit) -> tuple[int, int, int, int]:
     address = Address.of(url, PostgresOptions())
     with psycopg.connect(address.conninfo) as connection:
         connection.execute(f'SET search_path = "{address.options.schema}"'.encode())
-        connection.execute("SELECT strata_commit_1(%s::text[], %s::json, %b::bytea)", arguments([commit])[1])
+        connection.execute("SELECT strata_commit_1(%s::bigint[], %s::text[], %b::bytea)", arguments([commit])[1])
         record = connection.execute(
             "SELECT pg_stat_get_xact_tuples_updated('strata_heads'::regclass), "
             "pg_stat_get_xact_tuples_hot_updated('strata_heads'::regclass), "

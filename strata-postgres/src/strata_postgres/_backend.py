@@ -124,12 +124,12 @@ class PostgresBackend(RowBackend):
         pool = self._opened(writing=True)
         if not batch:
             return []
-        ordered, values = arguments(batch)
+        order, values = arguments(batch)
         if self._version < VERSION:
             await self._look_again(VERSION)
         thread_id = batch[0].thread_id if len(batch) == 1 else None
         ((answer,),) = await pool.fetch(self._call, values, writing=True, thread_id=thread_id)
-        return outcomes(batch, ordered, answer)
+        return outcomes(batch, order, answer)
 
     async def read_head(self, thread_id: str) -> Head | None:
         records = await self._read(self._head, (thread_id,), thread_id)

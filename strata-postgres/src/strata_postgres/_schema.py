@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import Final
 
 from strata_postgres._function import COMMIT
+from strata_postgres._judge import JUDGE
 from strata_postgres._list import LIST
 
 __all__ = ["NAMES", "STEPS", "VERSION", "quoted"]
@@ -175,6 +176,8 @@ _VERSION_2: Final = (
     FROM {{s}}.strata_heads AS h
     WHERE h.sequence >= 0
     """,  # noqa: S608  # put together from our own text
+    "ALTER TABLE {s}.strata_heads ADD COLUMN facts bytea NOT NULL DEFAULT ''",
+    JUDGE,
     COMMIT,
     # A block with EXCEPTION must not run in a parallel plan; and see `_function` about the search path.
     *(
