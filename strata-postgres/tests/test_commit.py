@@ -7,13 +7,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres_support import DIGEST, EXAMPLE_TIME, opened, query, save, with_backend
+from postgres_support import DIGEST, EXAMPLE_TIME, called, opened, query, save, with_backend
 
 from strata_core.errors import InvalidInputError, StoreBusyError
 from strata_core.rows import NOTHING, Commit, Committed, Drop, Head, HeadQuery, Refusal, Refused, Take
 from strata_postgres import PostgresBackend
 from strata_postgres._address import Address
-from strata_postgres._commit import arguments
 from strata_postgres._options import PostgresOptions
 
 
@@ -129,8 +128,7 @@ def test_a_call_that_another_one_undoes_is_made_again(url: str) -> None:
     async def check(backend: PostgresBackend) -> None:
         address = Address.of(url, PostgresOptions())
         with psycopg.connect(address.conninfo) as other:
-            call = f'SELECT "{address.options.schema}".strata_commit_1(%s::bigint[], %s::text[], %b::bytea)'.encode()
-            other.execute(call, arguments([save("t")])[1])
+            called(other, f'"{address.options.schema}".strata_commit_1', save("t"))
             waiting = asyncio.create_task(backend.commit([save("s", after=NOTHING), save("t", after=NOTHING)]))
             while query(url, "SELECT 1 FROM pg_locks WHERE NOT granted") == []:
                 await asyncio.sleep(0.01)

@@ -8,15 +8,19 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
+from psycopg.pq import Format
+
 from strata_core.errors import InvalidInputError
 from strata_core.rows import ANY, Commit, Committed, Extend, Head, NewRow, Refusal, Refused, Take
 from strata_postgres._facets import STATES, facets_of
 from strata_postgres._function import DIGEST_SIZE, NUMBERS
 
-__all__ = ["CALL", "arguments", "outcomes", "text_array"]
+__all__ = ["CALL", "FORMATS", "arguments", "outcomes", "text_array"]
 
-CALL: Final = "SELECT {s}.strata_commit_1(%s::bigint[], %s::text[], %b::bytea)"
+CALL: Final = "SELECT {s}.strata_commit_1($1, $2, $3)"
 """The one statement of a batch.  Its plan is nothing, so it need not be prepared."""
+FORMATS: Final = (Format.TEXT, Format.TEXT, Format.BINARY)
+"""Of its arguments.  A NUL, which core lets through nowhere, would leave a literal without its end: refused."""
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _BEYOND: Final = 2**62
@@ -37,7 +41,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def arguments(batch: Sequence[Commit]) -> tuple[Sequence[int], tuple[str, str, bytes]]:
+def arguments(batch: Sequence[Commit]) -> tuple[Sequence[int], tuple[bytes, bytes, bytes]]:
     """Return the order in which threads are locked, as positions in the batch, and the arguments of `CALL`.
 
     They are what `_function` says of `NUMBERS` and `TEXTS`.  Envelopes, bodies and blobs go as one piece of bytes, which
@@ -80,7 +84,7 @@ def arguments(batch: Sequence[Commit]) -> tuple[Sequence[int], tuple[str, str, b
         texts.append(f'"{_escaped(commit.thread_id)}",{version},"{facts}}}"')
         contents += parts
         start += sum(map(len, parts))
-    return order, ("{" + ",".join(numbers) + "}", "{" + ",".join(texts) + "}", b"".join(contents))
+    return order, (b"{%b}" % ",".join(numbers).encode(), b"{%b}" % ",".join(texts).encode(), b"".join(contents))
 
 
 def _order(batch: Sequence[Commit]) -> Sequence[int]:
@@ -140,10 +144,10 @@ def _more(commit: Commit) -> str:
     return _escaped("," + _ENCODE(more)[1:-1])
 
 
-def outcomes(batch: Sequence[Commit], order: Sequence[int], answer: str) -> list[Committed | Refused]:
+def outcomes(batch: Sequence[Commit], order: Sequence[int], answer: bytes) -> list[Committed | Refused]:
     """Return the outcomes that the function's answer tells, in the order of the batch."""
     found: list[Any] = [None] * len(batch)
-    for at, *part in json.loads(f"[{answer}]"):
+    for at, *part in json.loads(b"[%b]" % answer):
         place = order[at // len(NUMBERS)]
         found[place] = _outcome(batch[place], part)
     return found

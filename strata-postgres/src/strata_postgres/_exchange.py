@@ -1,0 +1,83 @@
+"""One statement to the server and its answer back, at half of what a cursor costs.
+
+A cursor looks at the types of its arguments, parses the statement for them, and describes its result: all for nothing
+where the statement is always the same and its arguments are text and bytes already.  Only the saves take this way; they
+use libpq as `psycopg.pq` offers it, in the mode in which an asynchronous connection has it: it never blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
+
+__all__ = ["exchange"]
+
+
+async def exchange(
+    connection: AsyncConnection[Any], statement: bytes, values: Sequence[bytes], formats: Sequence[Format]
+) -> bytes:
+    """Run a statement, unprepared, and return its one value as the server writes it.
+
+    When the caller is cancelled the statement stays under way: the connection must then not be used again.
+
+    Args:
+        connection: Idle, in autocommit; nobody else uses it meanwhile.
+        statement: With ``$1`` and so on.
+        values: The arguments.  One in text ends before its first NUL.
+        formats: Of each.
+
+    Raises:
+        psycopg.Error: What the server said, or that the connection is lost.
+    """
+    loop = asyncio.get_running_loop()
+    server = connection.pgconn
+    answer: asyncio.Future[PGresult] = loop.create_future()
+
+    def read() -> None:
+        try:
+            server.consume_input()
+            while not server.is_busy():
+                result = server.get_result()
+                if result is None:  # behind the last one
+                    loop.remove_reader(socket)
+                    answer.set_result(results[0])
+                    return
+                results.append(result)
+        except psycopg.Error as error:
+            loop.remove_reader(socket)
+            if results:  # why the server went, is better than that it did
+                answer.set_result(results[0])
+            else:
+                answer.set_exception(error)
+
+    def write() -> None:
+        try:
+            if not server.flush():
+                loop.remove_writer(socket)
+        except psycopg.Error:  # so is reading, which tells why
+            loop.remove_writer(socket)
+
+    results: list[PGresult] = []
+    server.send_query_params(statement, values, param_formats=formats)
+    socket = server.socket
+    loop.add_reader(socket, read)
+    try:
+        if server.flush():
+            loop.add_writer(socket, write)
+        result = await answer
+    finally:
+        if answer.cancelled():
+            loop.remove_reader(socket)
+        loop.remove_writer(socket)
+    if result.status != ExecStatus.TUPLES_OK:
+        raise error_from_result(result)
+    value = result.get_value(0, 0)
+    assert value is not None
+    return value
