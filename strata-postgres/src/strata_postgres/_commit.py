@@ -44,8 +44,8 @@ def _escaped(text: str) -> str:
 def arguments(batch: Sequence[Commit]) -> tuple[Sequence[int], tuple[bytes, bytes, bytes]]:
     """Return the order in which threads are locked, as positions in the batch, and the arguments of `CALL`.
 
-    They are what `_function` says of `NUMBERS` and `TEXTS`.  Envelopes, bodies and blobs go as one piece of bytes, which
-    nobody has to escape or to parse.
+    They are what `_function` says of `NUMBERS` and `TEXTS`.  Envelopes, bodies and blobs go as one piece of bytes,
+    which nobody has to escape or to parse.
 
     Raises:
         InvalidInputError: Two commits are of one thread, or a state is not known.
@@ -115,7 +115,7 @@ def _facts(row: NewRow) -> tuple[str, bytes]:
         raise InvalidInputError(
             "row.state", f"is {row.state!r}, which this release does not know; upgrade strata-postgres"
         )
-    facts = {
+    facts: dict[str, Any] = {
         "due": row.due,
         "graph_id": row.graph_id,
         "graph_version": row.graph_version,

@@ -40,31 +40,38 @@ async def exchange(
     server = connection.pgconn
     answer: asyncio.Future[PGresult] = loop.create_future()
 
+    results: list[PGresult] = []
+
     def read() -> None:
         try:
             server.consume_input()
             while not server.is_busy():
                 result = server.get_result()
                 if result is None:  # behind the last one
-                    loop.remove_reader(socket)
+                    stop()
                     answer.set_result(results[0])
                     return
                 results.append(result)
         except psycopg.Error as error:
-            loop.remove_reader(socket)
-            if results:  # why the server went, is better than that it did
+            stop()
+            if results:  # why the server went is better than that it did
                 answer.set_result(results[0])
             else:
                 answer.set_exception(error)
 
     def write() -> None:
         try:
-            if not server.flush():
-                loop.remove_writer(socket)
-        except psycopg.Error:  # so is reading, which tells why
-            loop.remove_writer(socket)
+            if server.flush():
+                return
+        except psycopg.Error:
+            pass  # reading tells why
+        loop.remove_writer(socket)
 
-    results: list[PGresult] = []
+    def stop() -> None:
+        """At once, since the number of a socket that is closed may be another one's in the next turn of the loop."""
+        loop.remove_reader(socket)
+        loop.remove_writer(socket)
+
     server.send_query_params(statement, values, param_formats=formats)
     socket = server.socket
     loop.add_reader(socket, read)
@@ -72,10 +79,10 @@ async def exchange(
         if server.flush():
             loop.add_writer(socket, write)
         result = await answer
-    finally:
-        if answer.cancelled():
-            loop.remove_reader(socket)
-        loop.remove_writer(socket)
+    except (asyncio.CancelledError, psycopg.Error):
+        if not answer.done() or answer.cancelled():
+            stop()
+        raise
     if result.status != ExecStatus.TUPLES_OK:
         raise error_from_result(result)
     value = result.get_value(0, 0)

@@ -263,7 +263,7 @@ JUDGE: Final = (
 )
 """The statement that makes the function; ``{s}`` stands for the schema.
 
-It takes what `strata_commit_1` was given, which items are done, and of which others a head is locked.  Its answer for an
-item is ``[at, sequence, token, expires, repeated]``, or ``[at, why, ...]`` with the head that it was refused by, if there
+It takes what `strata_commit_1` was given, which items are done, and of which a head is locked.  Its answer for an item
+is ``[at, sequence, token, expires, repeated]``, or ``[at, why, ...]`` with the head that it was refused by, if there
 was one.
 """
