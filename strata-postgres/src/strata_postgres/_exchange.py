@@ -47,16 +47,16 @@ async def exchange(
             server.consume_input()
             while not server.is_busy():
                 result = server.get_result()
-                if result is None:  # behind the last one
+                if result is None:  # the server is ready for more, so the transaction has ended
                     stop()
-                    answer.set_result(results[0])
+                    answer.set_result(results[-1])
                     return
                 results.append(result)
         except psycopg.Error as error:
             stop()
-            if results:  # why the server went is better than that it did
-                answer.set_result(results[0])
-            else:
+            if results and results[-1].status == ExecStatus.FATAL_ERROR:  # why the server went
+                answer.set_result(results[-1])
+            else:  # also behind a value: it comes before the transaction is committed
                 answer.set_exception(error)
 
     def write() -> None:
