@@ -282,3 +282,18 @@ def test_a_write_id_across_two_others_is_a_new_one(url: str) -> None:
             assert (number > 2) == outcome.repeated
 
     with_backend(url, check)
+
+
+def test_a_save_whose_transaction_fails_behind_its_answer_has_failed(url: str) -> None:
+    async def check(backend: PostgresBackend) -> None:
+        query(
+            url,
+            "CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too late'; END $$; "
+            "CREATE CONSTRAINT TRIGGER never AFTER INSERT ON strata_rows DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION never()",
+        )
+        with pytest.raises(StoreUnavailableError, match="too late"):
+            await backend.commit([save("t")])
+        assert await backend.read_head("t") is None
+
+    with_backend(url, check)
