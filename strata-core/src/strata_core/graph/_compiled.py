@@ -16,6 +16,7 @@ from strata_core.graph._results import Cancelled, Failed, RunResult
 from strata_core.graph._signal import signal_thread
 from strata_core.graph._signals import EventSignal, HumanSignal, LevelSignals
 from strata_core.graph._start import start_thread
+from strata_core.graph._stream_calls import StreamCalls
 from strata_core.graph._sweep import ListingStore, SweepReport
 from strata_core.graph._sync import SyncCalls
 from strata_core.graph._wake import wake_threads
@@ -27,7 +28,7 @@ __all__ = ["CompiledGraph"]
 S = TypeVar("S")
 
 
-class CompiledGraph(SyncCalls[S]):
+class CompiledGraph(SyncCalls[S], StreamCalls[S]):
     """A graph that is ready to run.  Immutable, and safe to share between tasks, threads and event loops.
 
     A graph's own trouble is a result; misuse and a store that is down raise.

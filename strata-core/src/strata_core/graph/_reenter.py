@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from strata_core._validation import check_thread_id
 from strata_core.errors import InvalidInputError
@@ -23,6 +23,9 @@ from strata_core.graph._signals import Answer, EventSignal, HumanSignal, LevelSi
 from strata_core.graph._stop import Stop
 from strata_core.ports import CheckpointStore
 
+if TYPE_CHECKING:
+    from strata_core.graph._emitter import Emitter
+
 __all__ = ["answer_thread", "reenter", "resume_thread"]
 
 S = TypeVar("S")
@@ -36,11 +39,12 @@ async def resume_thread(
     *,
     deadline: datetime | timedelta | None,
     cancellation: CancellationToken | None,
+    emitter: Emitter | None = None,
 ) -> RunResult[S]:
     """Do what `CompiledGraph.resume` promises."""
     answer, outer = _unpack(signal)
     return await answer_thread(
-        plan, thread_id, answer, store, outer=outer, deadline=deadline, cancellation=cancellation
+        plan, thread_id, answer, store, outer=outer, deadline=deadline, cancellation=cancellation, emitter=emitter
     )
 
 
@@ -63,6 +67,7 @@ async def answer_thread(
     outer: Mapping[tuple[str, ...], Mapping[str, Any]] | None = None,
     deadline: datetime | timedelta | None = None,
     cancellation: CancellationToken | None = None,
+    emitter: Emitter | None = None,
 ) -> RunResult[S]:
     """Let a thread go on with an answer, whoever gives it."""
     check_thread_id(thread_id)
@@ -75,18 +80,20 @@ async def answer_thread(
         stop.close()
         raise
     if isinstance(found, Reentry):
-        return await reenter(plan, store, found, stop)
+        return await reenter(plan, store, found, stop, emitter)
     stop.close()
     return await end_expired(plan, store, found.entry) if isinstance(found, Expiry) else found
 
 
-async def reenter(plan: Plan[S], store: CheckpointStore, found: Reentry, stop: Stop) -> RunResult[S]:
+async def reenter(
+    plan: Plan[S], store: CheckpointStore, found: Reentry, stop: Stop, emitter: Emitter | None = None
+) -> RunResult[S]:
     """Take a stopped thread over and run it from where it goes on; closes `stop`."""
     thread_id = found.entry.checkpoint.thread_id
     pairs = user_metadata(found.entry.checkpoint.metadata)
     journal = open_journal(plan, thread_id, store, pairs, stop)
     journal.carried = read_visit(found.entry.checkpoint.metadata)
-    run = Run(plan, thread_id, journal, stop, pairs)
+    run = Run(plan, thread_id, journal, stop, pairs, emitter)
     run.stand(found.places, after_wait=is_after_wait(found.entry.checkpoint))
 
     async def begin() -> RunResult[S] | None:

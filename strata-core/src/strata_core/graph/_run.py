@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from strata_core.errors import ConflictError
 from strata_core.graph._descent import Place
@@ -22,6 +22,9 @@ from strata_core.graph._stop import Stop, StoppedError
 from strata_core.graph._subgraph import go_inside
 from strata_core.graph._texts import describe, fit
 from strata_core.records import CheckpointStatus
+
+if TYPE_CHECKING:
+    from strata_core.graph._emitter import Emitter
 
 __all__ = ["Run"]
 
@@ -39,9 +42,15 @@ class Run(Level[S]):
     __slots__ = ("_watch",)
 
     def __init__(
-        self, plan: Plan[S], thread_id: str, journal: Journal[S], stop: Stop, metadata: Mapping[str, str]
+        self,
+        plan: Plan[S],
+        thread_id: str,
+        journal: Journal[S],
+        stop: Stop,
+        metadata: Mapping[str, str],
+        emitter: Emitter | None = None,
     ) -> None:
-        super().__init__(plan, thread_id, journal, stop, MappingProxyType(metadata), plan.clock)
+        super().__init__(plan, thread_id, journal, stop, MappingProxyType(metadata), plan.clock, emitter=emitter)
         self._watch = stop
 
     def stand(self, places: Sequence[Place[Any]], *, after_wait: bool) -> None:
