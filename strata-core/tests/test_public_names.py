@@ -8,24 +8,66 @@ import sys
 from pathlib import Path
 
 import strata_core
+import strata_core.graph
 
 
 def test_every_public_name_can_be_imported_from_the_top():
-    for name in strata_core.__all__:
-        assert getattr(strata_core, name) is not None
+    for package in (strata_core, strata_core.graph):
+        for name in package.__all__:
+            assert getattr(package, name) is not None
 
 
 def test_type_checkers_see_the_names_that_are_there_at_run_time():
-    tree = ast.parse(Path(strata_core.__file__).read_text())
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    for package, more in ((strata_core, ["__version__"]), (strata_core.graph, [])):
+        tree = ast.parse(Path(package.__file__).read_text())
+        block = next(node for node in tree.body if isinstance(node, ast.If))
+        seen = {
+            alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+        }
 
-    assert seen == strata_core._HOMES
-    assert sorted(["__version__", *seen]) == sorted(strata_core.__all__)
+        assert seen == package._HOMES
+        assert sorted([*more, *seen]) == sorted(package.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(strata_core, "Nonsense")
+    assert not hasattr(strata_core.graph, "Nonsense")
+
+
+def test_importing_what_a_program_begins_with_imports_neither_what_runs_a_graph_nor_what_stores_one():
+    """Import time is paid by everybody: what only `compile` and opening a store need is imported by those."""
+    program = (
+        "import sys; from strata_core import StateGraph, open_store, HumanSignal;"
+        "print(*sorted(name for name in sys.modules if name.startswith('strata_core')))"
+    )
+    out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+
+    assert """
+    strata_core
+    strata_core._opening_arguments
+    strata_core._statuses
+    strata_core._validation
+    strata_core.capabilities
+    strata_core.clock
+    strata_core.errors
+    strata_core.graph
+    strata_core.graph._bodies
+    strata_core.graph._builder
+    strata_core.graph._drafts
+    strata_core.graph._handlers
+    strata_core.graph._policy
+    strata_core.graph._retry
+    strata_core.graph._signals
+    strata_core.graph._state
+    strata_core.opening
+    strata_core.options
+    strata_core.ports
+    strata_core.ports._blobs
+    strata_core.ports._query
+    strata_core.ports._retention
+    strata_core.ports._store
+    strata_core.ports._whole
+    """.split() == out.split()
 
 
 def test_importing_the_package_and_its_engine_imports_no_converter_plugin_machinery_driver_or_test_framework():
