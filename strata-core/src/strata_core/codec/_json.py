@@ -49,10 +49,11 @@ class _Quoted(dict[str, str]):
     def __missing__(self, text: str) -> str:
         quoted = encode_basestring(text)
         if len(text) <= self.longest:
-            self._size += self.each + 2 * len(text)
-            if self._size > self.most:
+            cost = self.each + 2 * len(text)
+            if self._size + cost > self.most:
                 self.clear()
                 self._size = 0
+            self._size += cost
             self[text] = quoted
         return quoted
 
