@@ -54,7 +54,7 @@ def test_importing_what_a_program_begins_with_imports_neither_what_runs_a_graph_
 
 def test_importing_the_package_and_its_engine_imports_no_converter_plugin_machinery_driver_or_test_framework():
     program = (
-        "import sys, strata_core; strata_core.StateGraph; strata_core.Checkpoint; strata_core.Deltas;"
+        "import sys, strata_core; strata_core.CompiledGraph; strata_core.Checkpoint; strata_core.Deltas;"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
