@@ -1,9 +1,8 @@
-"""The proxy."""
+"""A proxy that counts and breaks what passes: its public face."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from strata_conformance.servers._server import Protocol as Speech
 from strata_conformance.servers.proxy._connection import Connection
 from strata_conformance.servers.proxy._dialect import Dialect, RawDialect
 from strata_conformance.servers.proxy._fault import Action, At, UnfiredWireFaultError, WireFault
+from strata_conformance.servers.proxy._loop import LoopThread
 from strata_conformance.servers.proxy._plan import Plan
 from strata_conformance.servers.proxy._postgres import PostgresDialect
 from strata_conformance.servers.proxy._record import Recording, Request
@@ -29,7 +29,6 @@ _DIALECTS: Final[dict[Speech, Callable[[], Dialect]]] = {
     "redis": RedisDialect,
     "raw": RawDialect,
 }
-_PATIENCE: Final = 20.0
 
 
 class _Place(Protocol):
@@ -74,8 +73,7 @@ class FaultProxy:
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._broken: list[BaseException] = []
         self._accepted = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._loop: LoopThread | None = None
         self._server: asyncio.Server | None = None
         self.host: Final = HOST
         self.port = 0
@@ -215,9 +213,7 @@ class FaultProxy:
 
     def start(self) -> Self:
         """Listen on a free port."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="strata-fault-proxy", daemon=True)
-        self._thread.start()
+        self._loop = LoopThread("strata-fault-proxy")
         for attempt in range(5):
             self.port = free_port()
             try:
@@ -232,13 +228,11 @@ class FaultProxy:
 
     def close(self) -> None:
         """Break what is open, and end.  Closing again does nothing."""
-        if self._loop is None or self._thread is None:
+        if self._loop is None:
             return
-        self._do(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_PATIENCE)
-        self._loop.close()
-        self._loop = self._thread = None
+        self._loop.do(self._end())
+        self._loop.stop()
+        self._loop = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -270,7 +264,7 @@ class FaultProxy:
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "the proxy is not started"
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
+        return self._loop.do(work)
 
     async def _listen(self) -> None:
         if self._server is None:
