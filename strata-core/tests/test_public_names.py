@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import strata_core
@@ -62,3 +64,25 @@ def test_importing_the_package_and_its_engine_imports_no_converter_plugin_machin
     assert set() == {"cattrs", "pluggy", "pytest", "aiosqlite", "sqlite3", "psycopg", "redis", "boto3"} & set(
         out.split()
     )
+
+
+def test_the_readme_lists_every_public_module():
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    folder = Path(strata_core.__file__).parent
+    public = {path.stem for path in folder.iterdir() if not path.name.startswith("_")} - {"py"}
+
+    assert public == set(re.findall(r"^\| `strata_core\.(\w+)` \|", readme, re.MULTILINE))
+
+
+def test_every_public_module_says_which_of_its_names_are_public():
+    folder = Path(strata_core.__file__).parent
+    modules = [
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in folder.rglob("*.py")
+        if not any(part.startswith("_") and part != "__init__.py" for part in path.relative_to(folder).parts)
+    ]
+
+    assert 15 < len(modules)
+    for name in modules:
+        module = import_module(name)
+        assert all(hasattr(module, public) for public in module.__all__), name

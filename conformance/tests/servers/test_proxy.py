@@ -285,7 +285,7 @@ def test_two_connections_that_are_made_at_once_have_numbers_of_their_own(valkey_
         free.wait(10)
 
     assert valkey_proxy._loop is not None
-    valkey_proxy._loop.call_soon_threadsafe(be_busy)
+    valkey_proxy._loop._loop.call_soon_threadsafe(be_busy)
     busy.wait(10)
     clients = [socket.create_connection((valkey_proxy.host, valkey_proxy.port), 10) for _ in range(2)]
     free.set()

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         SweepReport,
         strict_converter,
     )
-    from strata_core.opening import open_store
+    from strata_core.opening import open_blobs, open_store
     from strata_core.options import Deltas, Offload, Setup
     from strata_core.records import (
         FINISHED,
@@ -93,7 +93,7 @@ _MODULES: Final = {
         "NodeRetrying NodeStarted RetryPolicy RunEvent RunFinished RunResult RunStream StateGraph SweepReport "
         "strict_converter"
     ),
-    "strata_core.opening": "open_store",
+    "strata_core.opening": "open_blobs open_store",
     "strata_core.options": "Deltas Offload Setup",
     "strata_core.records": (
         "FINISHED Checkpoint CheckpointStatus GraphIdentity HumanDecision Lease LogEntry LogPage Revision ThreadPage "
@@ -167,6 +167,7 @@ __all__ = [
     "Wait",
     "WaitKind",
     "__version__",
+    "open_blobs",
     "open_store",
     "strict_converter",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -125,12 +124,3 @@ def test_what_a_distribution_imports_it_depends_on(distributions: list[Path]) ->
             allowed |= {"_pytest"}
         for source in package(path).rglob("*.py"):
             assert set() == imported(source) - allowed, source
-
-
-def test_importing_core_imports_no_dependency_that_it_does_not_need_yet() -> None:
-    code = "import sys, strata_core; print(*{name.partition('.')[0] for name in sys.modules})"
-    loaded = set(
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    )
-
-    assert set() == loaded & (DRIVERS | {"cattrs", "pluggy"})

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 OURS = {
-    ".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "README.md", "conformance", "pyproject.toml", "schema",
-    "strata-blobs-s3", "strata-core", "strata-host", "strata-postgres", "strata-redis", "strata-sqlite", "tox.ini",
-    "toxfile.py",
+    ".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "VERSIONING.md", "conformance",
+    "pyproject.toml", "schema", "strata-blobs-s3", "strata-core", "strata-host", "strata-postgres", "strata-redis",
+    "strata-sqlite", "tox.ini", "toxfile.py",
 }  # fmt: skip
 
 

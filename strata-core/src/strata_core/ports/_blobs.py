@@ -1,3 +1,5 @@
+"""What a store of blobs promises, and what it may do beyond."""
+
 from __future__ import annotations
 
 from collections.abc import AsyncIterator

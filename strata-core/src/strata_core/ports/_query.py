@@ -1,3 +1,5 @@
+"""The port for finding threads and reading their logs."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol

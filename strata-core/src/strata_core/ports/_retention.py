@@ -1,3 +1,5 @@
+"""The port for removing threads that are finished."""
+
 from __future__ import annotations
 
 from collections.abc import Collection

@@ -1,3 +1,5 @@
+"""The port that every store has: saves, loads and leases."""
+
 from __future__ import annotations
 
 from datetime import timedelta

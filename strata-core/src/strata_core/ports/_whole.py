@@ -1,3 +1,5 @@
+"""What an open store serves: all ports at once."""
+
 from __future__ import annotations
 
 from typing import Protocol

@@ -36,7 +36,7 @@ def _age(_ctx: click.Context, _parameter: click.Parameter, text: str) -> timedel
 
 @click.group()
 def blobs() -> None:
-    """What lies in a blob store of its own."""
+    """Look into a blob store that is apart from the rows."""
 
 
 @blobs.command()

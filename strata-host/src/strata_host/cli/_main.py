@@ -17,9 +17,9 @@ __all__ = ["strata"]
 @click.group(cls=StrataGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="strata-host", message="%(prog)s %(version)s")
 def strata() -> None:
-    """Look into the threads and checkpoints of a Strata store.
+    """Look into the threads and checkpoints of a Strata store, and copy them.
 
-    Read-only: nothing here writes to a store, creates a file, or runs a node, but copy, which writes to its target.
+    Only copy writes, and to its target only.  Nothing else writes to a store or creates a file; nothing runs a node.
 
     Exit codes: 0 for success, 1 when something is not found or the store cannot be read, 2 for wrong usage.
     """
