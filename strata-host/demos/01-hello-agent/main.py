@@ -50,7 +50,10 @@ async def demonstrate(storage: str, suffix: str) -> None:
         print("\n3. The type is kept too: a state that does not fit it is never saved, and the thread says why.")
         thread_id = f"mistake{suffix}"
         result = await graph.run(thread_id, Greeting("nobody"), store)
-        expect(told(result), f"{thread_id} failed at Greet, invalid_state: InvalidInputError: state.text: must be a str, not int")
+        expect(
+            told(result),
+            f"{thread_id} failed at Greet, invalid_state: InvalidInputError: state.text: must be a str, not int",
+        )
 
 
 def told(result: RunResult[Greeting]) -> str:

@@ -96,7 +96,14 @@ async def demonstrate(storage: str, suffix: str) -> None:
         expect(str(log[0].frozen_state["text"] == first.text), "True")
 
 
-STEPS = ["Research: facts", "Write: text, drafts", "Edit: remarks", "Write: text, drafts", "Edit: remarks", "Publish: text"]
+STEPS = [
+    "Research: facts",
+    "Write: text, drafts",
+    "Edit: remarks",
+    "Write: text, drafts",
+    "Edit: remarks",
+    "Publish: text",
+]
 
 
 def told(result: RunResult[Article]) -> str:

@@ -1,8 +1,8 @@
 """The foreign half: an engine that has never heard of Strata's code, only of the format in `schema/README.md`.
 
 It uses the standard library alone, and reads the SQLite file itself.  What it writes are records, one a line on its
-output, each after the sequence of the checkpoint that it must follow (a dash: there is none); it goes on when it is told
-``saved`` on its input.
+output, each after the sequence of the checkpoint that it must follow (a dash: there is none); it goes on when it is
+told ``saved`` on its input.
 
 python -I -S foreign.py vectors FOLDER      read and write the golden records, read the golden rows
 python -I -S foreign.py begin ID            begin a transfer, and stop at its boundary
@@ -49,9 +49,6 @@ class ForeignError(Exception):
     """This half cannot go on."""
 
 
-# The format ----------------------------------------------------------------------------------------------------------
-
-
 def read_json(text: str) -> Any:
     def refuse(constant: str) -> None:
         raise ForeignError(f"{constant} is no JSON")
@@ -64,17 +61,35 @@ def write_json(value: Any) -> str:
 
 
 def read_record(text: str) -> Record:
-    record = read_json(text)
+    return checked(read_json(text))
+
+
+def checked(record: Record) -> Record:
     check_version(record["schema_version"])
     if unknown := record.keys() - set(KEYS):
-        raise ForeignError(f"a record has no {sorted(unknown)[0]}")
-    # Null is another way to say that an optional member is not there, and so is metadata without pairs.
-    return {key: value for key, value in record.items() if value is not None and (key, value) != ("metadata", {})}
+        raise ForeignError(f"a record has no {min(unknown)}")
+    present = without_nothing(record, "metadata")
+    for key in {"decision", "wait"} & present.keys():
+        present[key] = without_nothing(present[key], "overrides")
+    if "nested" in present:
+        present["nested"] = checked(present["nested"])
+    return present
+
+
+def without_nothing(members: Record, may_be_empty: str) -> Record:
+    """Leave out what says nothing: null in an optional member, and an object without members in this one."""
+    return {key: value for key, value in members.items() if value is not None and (key, value) != (may_be_empty, {})}
 
 
 def write_record(record: Record) -> str:
+    return write_json(in_order(record))
+
+
+def in_order(record: Record) -> Record:
     whole = record | {"schema_version": WRITTEN}
-    return write_json({key: whole[key] for key in KEYS if key in whole})
+    if "nested" in whole:
+        whole["nested"] = in_order(whole["nested"])
+    return {key: whole[key] for key in KEYS if key in whole}
 
 
 def check_version(version: str) -> tuple[int, int]:
@@ -127,16 +142,14 @@ def read_log(file: str, thread_id: str) -> list[Record]:
     database = sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)
     try:
         rows = database.execute(
-            "SELECT sequence, schema_version, envelope, frozen_state FROM checkpoints WHERE thread_id = ? ORDER BY sequence",
+            "SELECT sequence, schema_version, envelope, frozen_state FROM checkpoints"
+            " WHERE thread_id = ? ORDER BY sequence",
             [thread_id],
         ).fetchall()
         blobs = database.execute("SELECT hash, content FROM checkpoint_blobs WHERE thread_id = ?", [thread_id])
         return read_rows(rows, dict(blobs.fetchall()))
     finally:
         database.close()
-
-
-# The engine ----------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,10 +258,10 @@ def main() -> None:
         for argument in arguments:
             command.add_argument(argument)
         command.set_defaults(action=action)
-    arguments_given = vars(parser.parse_args())
-    action = arguments_given.pop("action")
+    given = vars(parser.parse_args())
+    action = given.pop("action")
     try:
-        action(**arguments_given)
+        action(**given)
     except ForeignError as error:
         sys.exit(f"foreign: {error}")
 

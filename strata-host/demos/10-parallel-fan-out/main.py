@@ -143,7 +143,10 @@ async def demonstrate(storage: str, suffix: str) -> None:
         print("1. Three checks run at once.  One fails: the one that still runs is stopped, and nothing counts.")
         result = await graph.run(thread_id, order, store, if_exists="error")
         expect(told(result), f"{thread_id} node_failed at Checks: PermissionError: the card was declined")
-        expect(f"through: {', '.join(world.through)}; stopped: {', '.join(world.stopped)}", "through: stock; stopped: fraud")
+        expect(
+            f"through: {', '.join(world.through)}; stopped: {', '.join(world.stopped)}",
+            "through: stock; stopped: fraud",
+        )
 
         print("\n2. The card is good now.  A resume runs all three again, with the keys that they had.")
         world.start_over()

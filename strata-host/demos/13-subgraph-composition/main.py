@@ -1,7 +1,7 @@
 """An order whose contract is a graph of its own, which stops the whole thread until a person has signed.
 
-Shows a boundary two levels down, what the checkpoint holds of each level, that a resume goes back inside without running
-anything twice, and whose decision it is.
+Shows a boundary two levels down, what the checkpoint holds of each level, that a resume goes back inside without
+running anything twice, and whose decision it is.
 """
 
 from __future__ import annotations
@@ -167,9 +167,14 @@ async def answer(storage: str, suffix: str) -> None:
     async with open_store(storage) as store:
         print("\n3. The process restarts.  A correction is for the innermost state, which is what the person has read.")
         result = await graph.resume(first, ann.with_override("note", "urgent"), store)
-        expect(told(result), f"{first} refused, invalid_signal: inside 'Contract' / 'Review': state.note: is no field of Review")
+        expect(
+            told(result),
+            f"{first} refused, invalid_signal: inside 'Contract' / 'Review': state.note: is no field of Review",
+        )
 
-        print("\n4. The outer levels are corrected by their paths, in the same answer.  What has run does not run again.")
+        print(
+            "\n4. The outer levels are corrected by their paths, in the same answer.  What has run does not run again."
+        )
         signal = LevelSignals(ann.with_override("clause", "Acme Corp pays 1200 now")).with_outer((), "note", "urgent")
         result = await graph.resume(first, signal, store)
         shipped = "shipped; 'Acme Corp pays 1200 now' accepted by ann@acme.io; no decision of its own"
