@@ -95,7 +95,7 @@ def in_order(record: Record) -> Record:
 def check_version(version: str) -> tuple[int, int]:
     major, minor, _ = map(int, version.split("."))
     if not (1, 0) <= (major, minor) <= NEWEST:
-        raise ForeignError(f"schema_version {version} is newer than {NEWEST}")
+        raise ForeignError(f"schema_version {version} is newer than {NEWEST[0]}.{NEWEST[1]}")
     return major, minor
 
 

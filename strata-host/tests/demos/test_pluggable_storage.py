@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+
 from strata_conformance.servers.fixtures import (  # noqa: F401  # fixtures are known by their names
     postgres_database,
     postgres_server,
     valkey_server,
 )
-
 from strata_core.store import RowStore
 
 
