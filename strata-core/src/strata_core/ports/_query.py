@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from strata_core.records import LogPage, ThreadPage, ThreadQuery
+if TYPE_CHECKING:
+    from strata_core.records import LogPage, ThreadPage, ThreadQuery
 
 __all__ = ["CheckpointQuery"]
 
