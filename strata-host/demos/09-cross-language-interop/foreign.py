@@ -177,7 +177,9 @@ def now() -> str:
 
 def hand_over(record: Record, after: int | None) -> None:
     """Write a record, and wait until it is saved: nothing is done before that."""
-    print("-" if after is None else after, write_record(record), flush=True)
+    line = f"{'-' if after is None else after} {write_record(record)}\n"
+    sys.stdout.buffer.write(line.encode())  # UTF-8, whatever the locale
+    sys.stdout.flush()
     if (answer := sys.stdin.readline().strip()) != "saved":
         raise ForeignError(f"the record was not saved: {answer or 'nobody answers'}")
 

@@ -24,6 +24,7 @@ from strata_core import (
     HumanSignal,
     Interrupted,
     NodeContext,
+    Offload,
     RunResult,
     StateGraph,
     open_store,
@@ -107,7 +108,8 @@ async def demonstrate(file: str) -> None:
         foreign("vectors", str(VECTORS)), "every golden record comes out byte for byte, and every golden row decodes"
     )
 
-    async with open_store(file) as store:
+    # Names are stored apart from the rows, which the other engine must be able to read as well.
+    async with open_store(file, offload=Offload(threshold=8)) as store:
         print("\n2. Strata prepares a transfer, and stops.")
         result = await graph.run("wire-acme", WireTransfer("Acme Corp", 4200.50, "EUR"), store, if_exists="error")
         expect(told(result), "wire-acme waits at PrepareWireTransfer, then ExecuteWireTransfer")
