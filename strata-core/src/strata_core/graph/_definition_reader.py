@@ -201,7 +201,7 @@ class _Graph:
         if value is None:
             return None
         members = Members(self._notes, node.path("retry"), value, node.node)
-        given = {
+        given: dict[str, Any] = {
             "max_attempts": members.integer("max_attempts", required=True),
             "initial_delay": _duration(members.number("initial_delay")),
             "multiplier": members.number("multiplier"),

@@ -30,7 +30,7 @@ def parse_definition(text: bytes | str) -> tuple[Any, list[GraphProblem]]:
 
     decoder = json.JSONDecoder(object_pairs_hook=members, parse_constant=_no_constant, parse_float=_finite)
     try:
-        value = decoder.decode(text.decode() if isinstance(text, bytes) else text)
+        value = decoder.decode(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
     except UnicodeDecodeError as error:
         return None, [_malformed(f"is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}")]
     except json.JSONDecodeError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
-from strata_core.graph._mermaid_text import duration, label
+from strata_core.graph._mermaid_text import duration_text, label
 
 __all__ = ["draw"]
 
@@ -20,7 +20,8 @@ def draw(definition: Mapping[str, Any]) -> str:
     _Level(chart, definition, 1).draw(is_child=False)
     lines = ["flowchart TD", *chart.lines]
     if chart.waits:
-        lines += [f"{_INDENT}classDef wait stroke-width:3px,stroke-dasharray:6", f"{_INDENT}class {chart.waits_text} wait"]
+        lines.append(f"{_INDENT}classDef wait stroke-width:3px,stroke-dasharray:6")
+        lines.append(f"{_INDENT}class {','.join(chart.waits)} wait")
     return "\n".join(lines) + "\n"
 
 
@@ -31,10 +32,6 @@ class _Chart:
         self.lines: list[str] = []
         self.waits: list[str] = []
         self._numbers = count(1)
-
-    @property
-    def waits_text(self) -> str:
-        return ",".join(self.waits)
 
     def identifier(self) -> str:
         return f"n{next(self._numbers)}"
@@ -82,7 +79,8 @@ class _Level:
         routes = {route["source"]: route["targets"] for route in self._definition["conditional_edges"]}
         for node in self._definition["nodes"]:
             name = node["name"]
-            source, text = self._nodes[name].leave, ()
+            source: str = self._nodes[name].leave
+            text: tuple[str, ...] = ()
             if name in waits:
                 source, text = self._wait(source, waits[name])
             if name in routes:
@@ -126,7 +124,7 @@ class _Level:
         if timeout is not None:
             route = wait.get("on_timeout")
             target = self._find_stop() if route is None else self._nodes[route].enter
-            self._link(identifier, "-.->", target, f"timeout {duration(timeout)}")
+            self._link(identifier, "-.->", target, f"timeout {duration_text(timeout)}")
         return identifier, (text,)
 
     def _node(self, node: Mapping[str, Any]) -> _Ends:
@@ -147,11 +145,13 @@ class _Level:
         how = "for each item" if is_map else "all at once"
         fork = self._new(f"[/{label(how if limit is None else f'{how}, {limit} at a time')}\\]")
         join = self._new(f"[\\{label('reduce')}/]")
-        parts = [_Level(self._chart, node["child"], self._level).draw(is_child=True)] if is_map else self._branches(node)
-        for enter, leave in parts:
+        for enter, leave in self._items(node) if is_map else self._branches(node):
             self._link(fork, "-->", enter)
             self._link(leave, "-->", join)
         return fork, join
+
+    def _items(self, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        yield _Level(self._chart, node["child"], self._level).draw(is_child=True)
 
     def _branches(self, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for branch in node["branches"]:
@@ -178,7 +178,7 @@ def _wait_texts(wait: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
     """Return the label of a wait, and that of the way on."""
     if wait["kind"] == "timer":
         delay = wait["delay"]
-        return ("timer", "computed" if delay == "computed" else duration(delay)), _ONCE
+        return ("timer", "computed" if delay == "computed" else duration_text(delay)), _ONCE
     if wait["kind"] == "event":
         return ("event", wait["event_type"]), "signalled"
     return ("person",), "approved or rejected" if wait.get("on_reject") is None else "approved"

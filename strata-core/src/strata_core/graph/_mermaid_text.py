@@ -6,18 +6,18 @@ import json
 from datetime import timedelta
 from typing import Final
 
-__all__ = ["duration", "label"]
+__all__ = ["duration_text", "label"]
 
 _PLAIN: Final = frozenset(" _-.,")
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
 def label(*lines: str) -> str:
-    """Return a quoted label of so many lines.
+    r"""Return a quoted label of so many lines.
 
     Letters and digits of any script stand as they are, and a few marks that mean nothing to Mermaid; everything else is
     written by its number, as Mermaid has it (``#34;`` is a quote), so that no text can end the label, or be read as
-    markup, a directive, an icon or a formula.  What is not printable is shown as in JSON: ``\\n``, ``\\u202e``.
+    markup, a directive, an icon or a formula.  What is not printable is shown as in JSON: ``\n``, ``\u202e``.
     """
     return '"' + "<br/>".join("".join(map(_character, line)) for line in lines) + '"'
 
@@ -29,8 +29,8 @@ def _character(character: str) -> str:
     return "".join(mark if mark.isalnum() else f"#{ord(mark)};" for mark in shown)
 
 
-def duration(seconds: float) -> str:
-    """Return a duration for people, such as ``14 days`` ``1 hour 30 minutes`` or ``500 milliseconds``."""
+def duration_text(seconds: float) -> str:
+    """Return a duration of a definition for people, such as ``1 hour 30 minutes``."""
     whole, rest = divmod(timedelta(seconds=seconds), timedelta(seconds=1))
     parts = []
     for unit, size in _UNITS:

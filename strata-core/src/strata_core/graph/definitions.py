@@ -14,9 +14,10 @@ from strata_core.graph._definition import DEFINITION_VERSION
 from strata_core.graph._definition_reader import find_definition_problems
 from strata_core.graph._definition_text import parse_definition
 from strata_core.graph._mermaid import draw
+from strata_core.graph._mermaid_text import duration_text
 from strata_core.graph._problems import GraphProblem
 
-__all__ = ["DEFINITION_VERSION", "check_definition", "load_definition", "to_mermaid"]
+__all__ = ["DEFINITION_VERSION", "check_definition", "duration_text", "load_definition", "to_mermaid"]
 
 
 def check_definition(definition: object) -> list[GraphProblem]:
@@ -38,7 +39,7 @@ def load_definition(text: bytes | str) -> dict[str, Any]:
     """Return the definition that a JSON text holds.
 
     Args:
-        text: The text; bytes are UTF-8.
+        text: The text; bytes are UTF-8, also with a byte order mark.
 
     Raises:
         GraphValidationError: It is no JSON, has a key twice, or is not valid; `problems` holds every problem.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ _MAX_BYTES: Final = 64 << 20
 _STDIN: Final = "-"
 
 definition_argument: Final = click.argument("file", metavar="FILE")
+"""The definition of a command, to be read by `read_definition`."""
 
 
 def read_definition(file: str) -> bytes:
@@ -27,7 +29,9 @@ def read_definition(file: str) -> bytes:
     """
     try:
         if file == _STDIN:
-            content = click.get_binary_stream("stdin").read(_MAX_BYTES + 1)
+            if sys.stdin is None:
+                raise CommandError("cannot read stdin: it is closed")
+            content: bytes = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:
             with Path(file).open("rb") as stream:
                 content = stream.read(_MAX_BYTES + 1)

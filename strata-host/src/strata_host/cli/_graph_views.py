@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from strata_host.cli._text import phrase, word
@@ -70,8 +69,8 @@ def _walk(definition: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tupl
     for node in definition["nodes"]:
         name = node["name"]
         here = (*path, name)
-        on = _names(routes[name], " or ") if name in routes else _names([edges[name]], "") if name in edges else _NOTHING
-        yield here, _kind(node), _Ways(on, _wait(waits.get(name)), _failure(node))
+        targets = routes[name] if name in routes else [edges[name]] if name in edges else []
+        yield here, _kind(node), _Ways(_names(targets), _wait(waits.get(name)), _failure(node))
         for branch in node.get("branches") or ():
             yield (*here, branch["name"]), "branch", _Ways()
             if branch.get("child") is not None:
@@ -86,33 +85,31 @@ def _kind(node: Mapping[str, Any]) -> str:
     return kind if limit is None else f"{kind}, {int(limit)} at a time"
 
 
-def _names(names: Sequence[str], between: str) -> Line:
+def _names(names: Sequence[str]) -> Line:
     spans: list[Span] = []
     for name in names:
-        spans += [Span(between)] if spans else []
+        spans += [Span(" or ")] if spans else []
         spans.append(Span(word(name), Role.NODE))
-    return spans
+    return spans or _NOTHING
 
 
 def _wait(wait: Mapping[str, Any] | None) -> Line:
     if wait is None:
         return _NOTHING
+    from strata_core.graph.definitions import duration_text
+
     spans = [Span(wait["kind"], Role.INTERRUPTED)]
     if wait.get("event_type") is not None:
         spans.append(Span(f" {word(wait['event_type'])}"))
     if wait["kind"] == "timer":
-        spans.append(Span(" computed" if wait["delay"] == "computed" else f" {_duration(wait['delay'])}"))
+        spans.append(Span(" computed" if wait["delay"] == "computed" else f" {duration_text(wait['delay'])}"))
     if wait.get("on_reject") is not None:
         spans += [Span(", rejected: "), Span(word(wait["on_reject"]), Role.NODE)]
     if wait.get("timeout") is not None:
-        spans.append(Span(f", after {_duration(wait['timeout'])}: "))
+        spans.append(Span(f", after {duration_text(wait['timeout'])}: "))
         route = wait.get("on_timeout")
         spans.append(Span("the thread ends") if route is None else Span(word(route), Role.NODE))
     return spans
-
-
-def _duration(seconds: float) -> str:
-    return str(timedelta(seconds=seconds)).removesuffix(", 0:00:00")
 
 
 def _failure(node: Mapping[str, Any]) -> Line:
