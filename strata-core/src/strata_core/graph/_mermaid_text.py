@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Final
 
@@ -19,7 +20,12 @@ def label(*lines: str) -> str:
     written by its number, as Mermaid has it (``#34;`` is a quote), so that no text can end the label, or be read as
     markup, a directive, an icon or a formula.  What is not printable is shown as in JSON: ``\n``, ``\u202e``.
     """
-    return '"' + "<br/>".join("".join(map(_character, line)) for line in lines) + '"'
+    return '"' + "<br/>".join(map(_escape, lines)) + '"'
+
+
+def _escape(line: str) -> str:
+    # Mermaid takes a line with "direction LR" anywhere in it for that statement, also inside of quotes.
+    return re.sub("(?i)(direction) ", r"\1#32;", "".join(map(_character, line)))
 
 
 def _character(character: str) -> str:
