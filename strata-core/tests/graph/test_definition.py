@@ -152,7 +152,9 @@ class TestWritten:
         assert 99 == to_mermaid(definition).count('["b"]')
         with pytest.raises(UsageError, match="nested up to 100 deep"):
             deeper.definition()
-        outer = deepcopy(new(dict).add_map("A", new(dict).add_node("A", keep).compile(), keep, keep).compile().definition())
+        outer = deepcopy(
+            new(dict).add_map("A", new(dict).add_node("A", keep).compile(), keep, keep).compile().definition()
+        )
         outer["nodes"][0]["child"] = definition
         (problem,) = check_definition(outer)
         assert "graphs are nested more than 100 deep" in problem.text

@@ -69,7 +69,9 @@ def orders() -> CompiledGraph[Any]:
 def nested() -> CompiledGraph[Any]:
     leaf = new(dict).add_node("end", keep).add_interrupt_boundary("end").compile()
     plain = new(dict).add_node("Look up", keep).add_timer("Look up", keep).compile()
-    middle = new(dict).add_subgraph("Ask", leaf, enter=keep, leave=keep).add_conditional_edge("Ask", keep, ["Ask", "Done"])
+    middle = (
+        new(dict).add_subgraph("Ask", leaf, enter=keep, leave=keep).add_conditional_edge("Ask", keep, ["Ask", "Done"])
+    )
     check = new(dict).add_node("Check", keep).compile()
     graph: CompiledGraph[Any] = (
         new(dict)
