@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from datetime import timedelta
 from importlib import resources
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -49,7 +50,8 @@ def refused(code: ProblemCode, text: str) -> Iterator[None]:
 
 @pytest.fixture
 def plain() -> Definition:
-    return new(dict).add_node("A", keep).add_node("B", keep).add_edge("A", "B").compile().definition()
+    definition: Definition = new(dict).add_node("A", keep).add_node("B", keep).add_edge("A", "B").compile().definition()
+    return definition
 
 
 class TestWritten:
@@ -152,9 +154,8 @@ class TestWritten:
         assert 99 == to_mermaid(definition).count('["b"]')
         with pytest.raises(UsageError, match="nested up to 100 deep"):
             deeper.definition()
-        outer = deepcopy(
-            new(dict).add_map("A", new(dict).add_node("A", keep).compile(), keep, keep).compile().definition()
-        )
+        leaf = new(dict).add_node("A", keep).compile()
+        outer = new(dict).add_map("A", leaf, keep, keep).compile().definition()
         outer["nodes"][0]["child"] = definition
         (problem,) = check_definition(outer)
         assert "graphs are nested more than 100 deep" in problem.text
@@ -354,7 +355,7 @@ class TestText:
 def test_a_large_definition_is_checked_in_time_that_grows_with_it() -> None:
     """Chains and typos by the thousand: what looks at everything for each of them takes minutes for these."""
     names = [f"N{number}" for number in range(1500)]
-    nodes = [{"name": name, "kind": "node", "fallback": after} for name, after in zip(names, names[1:], strict=False)]
+    nodes = [{"name": name, "kind": "node", "fallback": after} for name, after in pairwise(names)]
     definition = {"schema_version": "1.0.0", "checkpointing": "boundaries", "entry": "N0", "nodes": nodes} | {
         "edges": [{"source": name, "target": f"{name}x"} for name in names[:-1]],
         "conditional_edges": [],

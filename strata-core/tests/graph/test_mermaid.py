@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -109,7 +110,7 @@ def names() -> CompiledGraph[Any]:
         "direction LR",
     ]
     graph = new(dict)
-    for name, following in zip(hostile_names, hostile_names[1:], strict=False):
+    for name, following in pairwise(hostile_names):
         graph.add_node(name, keep).add_edge(name, following)
     drawn: CompiledGraph[Any] = graph.add_node(hostile_names[-1], keep).compile()
     return drawn

@@ -66,7 +66,9 @@ def compiled(definition: Definition) -> CompiledGraph[Any]:
 def _retry(given: Any) -> RetryPolicy | None:
     if given is None:
         return None
-    durations = {key: timedelta(seconds=given[key]) for key in ("initial_delay", "max_delay") if key in given}
+    durations: dict[str, Any] = {
+        key: timedelta(seconds=given[key]) for key in ("initial_delay", "max_delay") if key in given
+    }
     numbers = {key: given[key] for key in ("max_attempts", "multiplier", "jitter") if key in given}
     retry_on: Any = given.get("retry_on", ["Exception"])
     wanted = keep if retry_on == "computed" else tuple(getattr(builtins, name) for name in retry_on)
