@@ -17,7 +17,7 @@ from strata_core.store import RowStore
 from strata_postgres import PostgresBackend
 
 SOAK = os.environ.get("STRATA_SOAK") == "1"
-FAULTS = 5_000 if SOAK else 30
+FAULTS = 3_500 if SOAK else 30
 
 
 @pytest.mark.soak

@@ -30,7 +30,7 @@ from strata_redis import RedisBackend, RedisOptions
 from strata_redis._calls import COMMIT
 from strata_redis._node import Node
 
-FAULTS = 5_000 if os.environ.get("STRATA_SOAK") == "1" else 30
+FAULTS = 3_500 if os.environ.get("STRATA_SOAK") == "1" else 30
 WRITE = COMMIT.digest
 KEPT = {"tokens", "meta"}
 """What a store without threads consists of."""
