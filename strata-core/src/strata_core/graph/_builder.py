@@ -251,15 +251,14 @@ class StateGraph(BodyCalls[S]):
         announce = None if on_interrupted is None else _hook("on_interrupted", on_interrupted)
         if announce is not None and announce.wants_context:
             raise InvalidInputError("on_interrupted", "requires two parameters, and is given one: the Interrupted")
-        from strata_core.graph._types import unsupported_types
+        from strata_core.graph._type_problems import find_type_problems
         from strata_core.graph._validate import find_problems
 
         problems = find_problems(self._draft)
-        if self._converter is None:
-            problems += [
-                GraphProblem(ProblemCode.UNSUPPORTED_TYPE, None, f"{path}: {problem}")
-                for path, problem in unsupported_types(self._state_type)
-            ]
+        problems += [
+            GraphProblem(ProblemCode.UNSUPPORTED_TYPE, None, f"{path}: {problem}")
+            for path, problem in find_type_problems(self._state_type, self._converter)
+        ]
         if problems:
             raise GraphValidationError(problems)
         entry, nodes = link(self._draft)
