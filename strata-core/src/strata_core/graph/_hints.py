@@ -82,7 +82,7 @@ def _bindings(tp: Any) -> dict[Any, dict[Any, Any]]:
     while rest:
         item = rest.pop()
         cls = typing.get_origin(item) or item
-        if cls in (Generic, Protocol) or (cls in found and not typing.get_args(item)):
+        if cls in found and not typing.get_args(item):
             continue
         found[cls] = dict(zip(getattr(cls, "__parameters__", ()), typing.get_args(item), strict=False))
         rest += [substitute(base, found[cls]) for base in _bases(cls)]
@@ -92,7 +92,12 @@ def _bindings(tp: Any) -> dict[Any, dict[Any, Any]]:
 def _bases(cls: Any) -> tuple[Any, ...]:
     """Return the bases of a class as they are written, with their arguments."""
     bases: tuple[Any, ...] = cls.__dict__.get("__orig_bases__", cls.__bases__)
-    return bases
+    origins = [typing.get_origin(base) or base for base in bases]
+    return tuple(
+        base
+        for base, origin in zip(bases, origins, strict=True)
+        if origin not in (Generic, Protocol) and (isinstance(origin, type) or is_typed_dict(origin))
+    )
 
 
 def _typed_dict_hints(tp: Any) -> dict[str, Any]:

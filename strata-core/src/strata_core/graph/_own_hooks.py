@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from strata_core.codec import check_json, copy_json
 from strata_core.errors import InvalidInputError
-from strata_core.graph._hints import is_alias, unwrap
+from strata_core.graph._hints import is_alias
 from strata_core.graph._leaves import Dump, Load
 from strata_core.graph._misfit import MisfitError
 from strata_core.graph._rebuilding import is_same
@@ -22,7 +22,7 @@ from strata_core.graph._types import read_shape
 if TYPE_CHECKING:
     from cattrs import Converter
 
-__all__ = ["by_base", "dump_hook", "is_known", "is_own", "load_hook", "own", "reads_back"]
+__all__ = ["by_base", "can_be_hashed", "dump_hook", "is_known", "is_own", "load_hook", "own", "reads_back"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,10 +62,9 @@ def load_hook(tp: Any, converter: Converter) -> Load:
 
 def is_known(tp: Any, converter: Converter) -> bool:
     """Tell whether a user has added hooks for a type, in both directions."""
-    key = _hashable(tp)
     try:
-        return not (is_own(converter.get_unstructure_hook(key)) or is_own(converter.get_structure_hook(key)))
-    except UnsupportedTypeError:
+        return not (is_own(converter.get_unstructure_hook(tp)) or is_own(converter.get_structure_hook(tp)))
+    except (UnsupportedTypeError, TypeError):  # a type that cannot be hashed has no hook of its own
         return False
 
 
@@ -90,28 +89,30 @@ def _lazy(find: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
 def _find_dump(tp: Any, converter: Converter) -> Dump:
     from strata_core.graph._unstructure import dump_factory  # which asks for the hooks of what is inside
 
-    key = _hashable(tp)
-    hook: Dump = converter.get_unstructure_hook(key)
-    if is_own(hook) and hook in _BY_BASE:
-        return dump_factory(key, converter)
-    return hook if is_own(hook) else reads_back(hook, _find_load(tp, converter), tp)
+    if not can_be_hashed(tp):
+        return dump_factory(tp, converter)
+    hook: Dump = converter.get_unstructure_hook(tp)
+    if not is_own(hook):
+        return reads_back(hook, _find_load(tp, converter), tp)
+    return dump_factory(tp, converter) if hook in _BY_BASE else hook
 
 
 def _find_load(tp: Any, converter: Converter) -> Load:
     from strata_core.graph._structure import load_factory
 
-    key = _hashable(tp)
-    hook: Load = converter.get_structure_hook(key)
-    return load_factory(key, converter) if is_own(hook) and hook in _BY_BASE else hook
+    if not can_be_hashed(tp):
+        return load_factory(tp, converter)
+    hook: Load = converter.get_structure_hook(tp)
+    return load_factory(tp, converter) if is_own(hook) and hook in _BY_BASE else hook
 
 
-def _hashable(tp: Any) -> Any:
-    """Return a type as cattrs can look it up: an annotation may hold anything."""
+def can_be_hashed(tp: Any) -> bool:
+    """Tell whether cattrs can look a type up: an annotation in it may hold anything."""
     try:
         hash(tp)
     except TypeError:
-        return unwrap(tp)
-    return tp
+        return False
+    return True
 
 
 def reads_back(dump: Dump, load: Load, tp: Any) -> Dump:

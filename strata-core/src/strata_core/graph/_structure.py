@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from strata_core._guess import did_you_mean
-from strata_core.graph._leaves import Dump, Load, leaf_of, literal
+from strata_core.graph._leaves import Dump, Load, exactly, leaf_of, literal
 from strata_core.graph._misfit import MisfitError, mismatch
 from strata_core.graph._object_keys import Codec, key_codec
 from strata_core.graph._own_hooks import load_hook, own
@@ -109,8 +109,10 @@ def _load_union(shape: Shape, converter: Converter) -> Dump:
     for member in members:
         load = _inner(member.type, converter)
         for kind in member.kinds:
-            if not (kind == "int" and member.shape.type is float and exact_int):
+            if not (kind == "int" and member.shape.type is float):
                 choices.setdefault(kind, []).append((member, load))
+            elif not exact_int:
+                choices.setdefault(kind, []).append((member, exactly(int, "a number")))  # it was one, and stays one
     wanted = " or ".join(sorted({_in_words(member) for member in members}))
 
     def load_union(value: Any) -> Any:

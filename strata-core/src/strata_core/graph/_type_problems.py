@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from strata_core.graph._own_hooks import is_known
+from strata_core.graph._own_hooks import can_be_hashed, is_known
 from strata_core.graph._shapes import Kind, UnsupportedTypeError
 from strata_core.graph._strict import StrictConverter
 from strata_core.graph._types import read_shape
@@ -39,7 +39,7 @@ def find_type_problems(tp: Any, converter: Any = None) -> Iterator[tuple[str, st
             yield where, f"{error}; {ways_out}"
             continue
         if shape.kind in (Kind.CLASS, Kind.TYPED_DICT):
-            key = item if _can_be_hashed(item) else shape.type
+            key = item if can_be_hashed(item) else shape.type
             if key in seen:
                 continue
             seen.add(key)
@@ -52,11 +52,3 @@ def find_type_problems(tp: Any, converter: Any = None) -> Iterator[tuple[str, st
             stack += [(f"{where}[{index}]", arg) for index, arg in reversed(list(enumerate(shape.args)))]
         elif shape.kind is Kind.UNION:
             stack += [(where, arg) for arg in reversed(shape.args)]
-
-
-def _can_be_hashed(tp: Any) -> bool:
-    try:
-        hash(tp)
-    except TypeError:
-        return False
-    return True

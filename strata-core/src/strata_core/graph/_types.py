@@ -68,6 +68,9 @@ def read_shape(tp: Any) -> Shape:
         shape = class_shape(tp)
         if shape is not None:
             return shape
+    if isinstance(tp, str | typing.ForwardRef):
+        text = getattr(tp, "__forward_arg__", tp)
+        raise UnsupportedTypeError(f"the forward reference {text!r} stands where Python does not resolve it")
     if isinstance(tp, typing.TypeVar):
         raise UnsupportedTypeError(f"the type variable {tp} stands for nothing; write the class with its arguments")
     hint = _SAY_WHICH.get(getattr(cls, "__name__", ""), "") if getattr(cls, "__module__", "") == "collections.abc" else ""
