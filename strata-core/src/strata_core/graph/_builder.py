@@ -21,6 +21,7 @@ from strata_core.graph._problems import GraphProblem, ProblemCode
 from strata_core.graph._results import Interrupted
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._state import StateCodec, state_class
+from strata_core.graph._upcasting import Upcast, checked_upcast
 from strata_core.records import GraphIdentity, WaitKind
 
 __all__ = ["StateGraph"]
@@ -45,10 +46,13 @@ class StateGraph(BodyCalls[S]):
     problems at once.
 
     Args:
-        state_type: An attrs class, a dataclass, a `TypedDict`, ``dict``, or ``dict[str, X]``: what becomes a JSON
-            object.
-        converter: A cattrs converter that turns states into JSON values and back; None for the strict one (see
-            `strict_converter`).
+        state_type: An attrs class, a dataclass, a `TypedDict`, a `msgspec.Struct`, a `pydantic.BaseModel`, ``dict``,
+            or ``dict[str, X]``: what becomes a JSON object.  ``STATE.md``, beside the user guide, lists the types of
+            its fields, and their JSON forms.
+        converter: A cattrs converter that turns states into JSON values and back; None for the strict one.  To add
+            types of your own, register hooks with a `strict_converter`, which goes on to refuse what would not read
+            back as itself.  Any other converter reads by its own rules, which may convert; what it writes and does not
+            read back equal is refused when it is saved.
 
     Raises:
         InvalidInputError: `state_type` is none of these.
@@ -188,7 +192,7 @@ class StateGraph(BodyCalls[S]):
         *,
         identity: GraphIdentity | None = None,
         checkpointing: CheckpointPolicy = CheckpointPolicy.BOUNDARIES,
-        upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None = None,
+        upcast: Upcast | None = None,
         lease_ttl: timedelta = _LEASE_TTL,
         owner: str | None = None,
         completion_record: bool = False,
@@ -207,7 +211,11 @@ class StateGraph(BodyCalls[S]):
                 is refused, and calls on many threads take only those of this graph; `run` does not ask.
             checkpointing: When runs write checkpoints; also decides whether finished threads can be purged.
             upcast: Turns the saved JSON state of another version of this graph (its second argument) into one of this
-                version; called before a thread of that version is resumed.
+                version; called whenever a thread of that version goes on, however that comes about, and for a newer
+                version as well.  Or steps, by version: each a function of the state that leads to the next one, the
+                last of them to this version; a thread of a version without a step is refused.  What it raises, or
+                returns and is no JSON object, refuses the call with `REHYDRATION_FAILED`, and the thread stays as it
+                is.  Without it, a state of another version is read as it is, if it fits.
             lease_ttl: How long a lease of `CheckpointPolicy.EVERY_NODE` lives; renewed at a third of that.
             owner: The name under which leases are taken, for people; None for the host and process.
             completion_record: Let `BOUNDARIES` write `completed` when a run comes to an end of the graph, also one that
@@ -240,8 +248,8 @@ class StateGraph(BodyCalls[S]):
             check_thread_id(identity.id, "identity.id")
             check_thread_id(identity.version, "identity.version")
         _check_policy(checkpointing)
-        if upcast is not None and not callable(upcast):
-            raise InvalidInputError("upcast", f"must be a function of (state, version), not {upcast!r}")
+        if upcast is not None:
+            upcast = checked_upcast(upcast, None if identity is None else identity.version)
         check_ttl(lease_ttl, "lease_ttl")
         if owner is not None:
             check_owner(owner)

@@ -133,4 +133,3 @@ def _constructed(cls: Any, fields: Iterator[Field], has_code: bool, aliases: dic
 
     check: Callable[[Any], None] | None = rebuild_check(cls, found, make) if has_code else None
     return Shape(Kind.CLASS, cls, fields=found, make=make, check=check)
-

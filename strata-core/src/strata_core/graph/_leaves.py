@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import sys
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
@@ -180,9 +179,7 @@ _LEAVES: Final[dict[Any, Leaf]] = {
         "an ISO 8601 duration of days and seconds, such as 'P1DT90.5S'",
     ),
     bytes: _as_text(bytes, "bytes", _write_bytes, _read_bytes, _BASE64),
-    bytearray: _as_text(
-        bytearray, "a bytearray", _write_bytes, lambda text: bytearray(_read_bytes(text)), _BASE64
-    ),
+    bytearray: _as_text(bytearray, "a bytearray", _write_bytes, lambda text: bytearray(_read_bytes(text)), _BASE64),
     PurePosixPath: _paths(PurePosixPath, of=PurePosixPath),
     PureWindowsPath: _paths(PureWindowsPath, of=PureWindowsPath),
     PurePath: _paths(PurePath, of=type(PurePath())),
@@ -207,12 +204,12 @@ def leaf_of(tp: Any) -> Leaf | None:
     if tp.__module__ == "ipaddress" and tp.__name__ in _ADDRESSES:
         text = f"the text of an {tp.__name__} as str() writes it"
         _LEAVES[tp] = _as_text(tp, f"an {tp.__name__}", str, tp, text)
-    elif tp is getattr(sys.modules.get("zoneinfo"), "ZoneInfo", None):
-        _LEAVES[tp] = Leaf(_dump_zone, _load_zone, _STRING, frozenset({tp}))
+    elif tp.__module__ == "zoneinfo" and tp.__name__ == "ZoneInfo":
+        _LEAVES[tp] = Leaf(_dump_zone, _load_zone, _STRING, frozenset((tp,)))
     return _LEAVES.get(tp)
 
 
-def _dump_zone(value: Any) -> str:
+def _dump_zone(value: Any) -> Any:
     from zoneinfo import ZoneInfo
 
     if type(value) is not ZoneInfo:

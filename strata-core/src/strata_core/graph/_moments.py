@@ -48,7 +48,9 @@ def dump_time(value: Any) -> str:
     if type(value) is not time:
         raise mismatch(value, "a time")
     if value.tzinfo is not None and value.utcoffset() is None:
-        raise MisfitError("has a time zone whose offset depends on the date; save a datetime, or the zone's name beside")
+        raise MisfitError(
+            "has a time zone whose offset depends on the date; save a datetime, or the zone's name beside"
+        )
     return value.isoformat()
 
 
@@ -83,7 +85,9 @@ def read_duration(text: str) -> timedelta:
     if parts is None:
         raise ValueError("no duration")
     try:
-        length = timedelta(int(parts["days"] or 0), int(parts["seconds"] or 0), int((parts["micro"] or "0").ljust(6, "0")))
+        length = timedelta(
+            int(parts["days"] or 0), int(parts["seconds"] or 0), int((parts["micro"] or "0").ljust(6, "0"))
+        )
     except OverflowError:
         raise ValueError("too long") from None
     return -length if parts["sign"] else length

@@ -136,7 +136,8 @@ def reads_back(dump: Dump, load: Load, tp: Any) -> Dump:
 
 
 def _compares(value: Any) -> bool:
-    return type(value).__eq__ is not object.__eq__
+    compare: object = type(value).__eq__
+    return compare is not object.__eq__
 
 
 def _writes_same(dump: Dump, again: Any, content: Any) -> bool:

@@ -38,8 +38,8 @@ def state_class(state_type: object) -> type:
         return dict
     if isinstance(origin, type) and is_class_with_fields(origin):
         return origin
-    text = f"must be an attrs class, a dataclass, a TypedDict, dict, a msgspec.Struct or a pydantic model, not {state_type!r}"
-    raise InvalidInputError("state_type", text)
+    kinds = "an attrs class, a dataclass, a TypedDict, a msgspec.Struct, a pydantic model or dict"
+    raise InvalidInputError("state_type", f"must be {kinds}, not {state_type!r}")
 
 
 class StateCodec(Generic[S]):

@@ -206,7 +206,7 @@ def _load_fixed(inners: list[Dump]) -> Dump:
         found: list[Any] = []
         try:
             for inner, item in zip(inners, value, strict=True):
-                found.append(inner(item))  # noqa: PERF401  # its length tells which item does not fit
+                found.append(inner(item))  # its length tells which item does not fit
         except MisfitError as error:
             raise error.under(f"[{len(found)}]") from None
         return tuple(found)

@@ -35,7 +35,9 @@ def find_type_problems(tp: Any, converter: Any = None) -> Iterator[tuple[str, st
         try:
             shape = read_shape(item)
         except UnsupportedTypeError as error:
-            ways_out = "declare another type, or give StateGraph a converter that knows it: strict_converter() with hooks"
+            ways_out = (
+                "declare another type, or give StateGraph a converter that knows it: strict_converter() with hooks"
+            )
             yield where, f"{error}; {ways_out}"
             continue
         if shape.kind in (Kind.CLASS, Kind.TYPED_DICT):

@@ -73,7 +73,9 @@ def read_shape(tp: Any) -> Shape:
         raise UnsupportedTypeError(f"the forward reference {text!r} stands where Python does not resolve it")
     if isinstance(tp, typing.TypeVar):
         raise UnsupportedTypeError(f"the type variable {tp} stands for nothing; write the class with its arguments")
-    hint = _SAY_WHICH.get(getattr(cls, "__name__", ""), "") if getattr(cls, "__module__", "") == "collections.abc" else ""
+    hint = (
+        _SAY_WHICH.get(getattr(cls, "__name__", ""), "") if getattr(cls, "__module__", "") == "collections.abc" else ""
+    )
     raise UnsupportedTypeError(f"{type_name(tp)} has no JSON form here" + (f": say {hint}" if hint else ""))
 
 

@@ -45,9 +45,7 @@ class Member(NamedTuple):
         return (
             self.required <= content.keys()
             and (self.allowed is None or content.keys() <= self.allowed)
-            and all(
-                _value(content[key]) in values if key in content else True for key, values in self.marks.items()
-            )
+            and all(_value(content[key]) in values if key in content else True for key, values in self.marks.items())
         )
 
 
@@ -105,7 +103,13 @@ def _object_member(tp: Any, shape: Shape) -> Member:
         required.add(key)
         allowed.add(key)
     return Member(
-        tp, shape, frozenset({"object"}), None, frozenset(required), None if shape.is_open else frozenset(allowed), marks
+        tp,
+        shape,
+        frozenset({"object"}),
+        None,
+        frozenset(required),
+        None if shape.is_open else frozenset(allowed),
+        marks,
     )
 
 

@@ -105,7 +105,9 @@ def _classes_of(member: Member) -> frozenset[type]:
         return frozenset(map(type, shape.args))
     if shape.kind is Kind.LEAF and (leaf := leaf_of(shape.type)) is not None:
         return leaf.classes
-    return frozenset({dict if shape.kind is Kind.TYPED_DICT else tuple if shape.kind is Kind.FIXED_TUPLE else shape.type})
+    return frozenset(
+        {dict if shape.kind is Kind.TYPED_DICT else tuple if shape.kind is Kind.FIXED_TUPLE else shape.type}
+    )
 
 
 _EXACT: Final[dict[Any, frozenset[type]]] = {
@@ -174,7 +176,7 @@ def _dump_values(kind: Any, keys: Codec | None, inner: Dump) -> Dump:
         if type(value) is not kind:
             raise mismatch(value, f"a {kind.__name__}")
         if as_they_are.issuperset(map(type, value.values())):
-            return value.copy()
+            return {**value}
         if keys is not None:
             return _with_keys(value, keys[0], inner)
         try:
