@@ -308,6 +308,17 @@ class TestDataclasses:
         assert "built on a class with a content of its own" in problems(Listed)[0]
 
 
+@attrs.define(eq=False)
+class Plain:
+    n: int = attrs.field(validator=attrs.validators.instance_of(int))
+
+
+@attrs.frozen
+class Around:
+    plain: Plain
+    m: int = attrs.field(default=0, validator=attrs.validators.instance_of(int))
+
+
 class TestAttrs:
     def test_a_value_that_its_validator_would_refuse_at_a_resume_is_refused_when_it_is_saved(self) -> None:
         @attrs.frozen
@@ -323,15 +334,6 @@ class TestAttrs:
             codec.dump(state)
 
     def test_a_class_that_does_not_compare_is_no_obstacle(self) -> None:
-        @attrs.define(eq=False)
-        class Plain:
-            n: int = attrs.field(validator=attrs.validators.instance_of(int))
-
-        @attrs.frozen
-        class Around:
-            plain: Plain
-            m: int = attrs.field(default=0, validator=attrs.validators.instance_of(int))
-
         codec = codec_of(Around)
 
         assert 3 == codec.load(codec.dump(Around(Plain(3)))).plain.n
@@ -515,8 +517,8 @@ class TestUnions:
     @pytest.mark.parametrize(
         ("content", "error"),
         [
-            ({"lives": 1}, "state.it: has the fields of none of Cat or Dog or Ant or Bee"),
-            ({"kind": "cow"}, "state.it.kind: must be 'Ant' or 'bee'"),
+            ({"lives": 1}, "state.it: may be of Cat or Dog: kind must tell which"),
+            ({"kind": "cow"}, "state.it.kind: must be 'cat' or 'dog' or 'puppy' or 'Ant' or 'bee'"),
             ({"kind": "cat", "lives": "9"}, "state.it.lives: must be an int, not str"),
             ({"kind": "cat", "tail": 1}, "state.it.tail: is no field of Cat"),
             ([], "state.it: must be Ant or Bee or Cat or Dog, not list"),
@@ -527,7 +529,7 @@ class TestUnions:
         with pytest.raises(RehydrationError) as caught:
             codec_of(holder(Animal)).load({"it": content})
 
-        assert error == str(caught.value) or "kind" in error
+        assert error == str(caught.value)
 
     def test_an_instance_of_a_subclass_is_of_no_member(self) -> None:
         class Lion(Cat):
@@ -674,7 +676,7 @@ class D(TypedDict):
 for tp, state in ((S, S()), (D, {"a": 1}), (dict, {"a": 1})):
     graph = StateGraph(tp).add_node("A", lambda s: s).add_interrupt_boundary("A").compile()
     graph.run_sync("t", state, open_store("memory://"))
-print(sorted({"msgspec", "pydantic", "typing_extensions", "ipaddress"} & set(sys.modules)))
+print(sorted({"msgspec", "pydantic"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from strata_core.graph._own_hooks import can_be_hashed, is_known
 from strata_core.graph._shapes import Kind, UnsupportedTypeError
@@ -12,8 +13,8 @@ from strata_core.graph._types import read_shape
 
 __all__ = ["find_type_problems"]
 
-_MOST = 10_000
-"""More types than this come of a generic class that holds itself with ever other arguments."""
+_MOST: Final = 20
+"""More types than this of one class come of a generic one that holds itself with ever other arguments."""
 
 
 def find_type_problems(tp: Any, converter: Any = None) -> Iterator[tuple[str, str]]:
@@ -27,8 +28,9 @@ def find_type_problems(tp: Any, converter: Any = None) -> Iterator[tuple[str, st
     if converter is not None and not isinstance(converter, StrictConverter):
         return
     seen: set[Any] = set()
+    variants: Counter[Any] = Counter()
     stack = [("state", tp)]
-    while stack and len(seen) < _MOST:
+    while stack:
         where, item = stack.pop()
         if converter is not None and is_known(item, converter):
             continue
@@ -42,7 +44,8 @@ def find_type_problems(tp: Any, converter: Any = None) -> Iterator[tuple[str, st
             continue
         if shape.kind in (Kind.CLASS, Kind.TYPED_DICT):
             key = item if can_be_hashed(item) else shape.type
-            if key in seen:
+            variants[shape.type] += key not in seen
+            if key in seen or variants[shape.type] > _MOST:
                 continue
             seen.add(key)
             stack += [(f"{where}.{field.key}", field.type) for field in reversed(shape.fields)]
