@@ -14,13 +14,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 USES = {
     "strata-host": [["strata", "--help"], ["strata", "plugins"]],
-    "strata-conformance": [["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_memory.py"]],
+    "strata-conformance": [
+        ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_memory.py", "-k", "reload or purge"]
+    ],
 }
 """What to do with a distribution that is installed alone."""
-TOGETHER = ["strata-conformance", "strata-sqlite", "strata-host"]
+TOGETHER = ["strata-conformance", "strata-sqlite", "strata-host", "strata-folder"]
 TOGETHER_USES = [
     ["strata", "plugins"],
-    ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sqlite.py", "-k", "lease or reload or purge"],
+    ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sqlite.py", "test_folder.py", "-k", "reload"],
 ]
 """With all of them installed in one place; of the suite a part, since the command below judges the whole of it."""
 SUITE = '''"""A store against the suite, as its author runs it."""
@@ -43,13 +45,11 @@ class TestStore(StoreTests):
 SUITES = {
     "memory": ('f"memory://{uuid.uuid4().hex}"', True),
     "sqlite": ('str(tmp_path / "threads.db")', False),
+    "folder": ('f"folder:///{tmp_path}/threads"', False),
 }
 """The file of each store: how a test names a fresh storage, and whether that is memory of the process."""
 EXAMPLE = ROOT / "conformance" / "examples" / "strata-folder"
-VERDICTS = {
-    "strata-sqlite": ["sqlite:///{fast}/threads.db"],
-    "strata-folder": ["folder:///{fast}/threads"],
-}
+VERDICTS = {"strata-sqlite": ["sqlite:///{fast}/threads.db"]}
 """What the command of the suite judges where only core, the suite and this plugin are installed."""
 CHECK = """import importlib, importlib.metadata as metadata, importlib.resources as resources
 module = importlib.import_module({module!r})
@@ -120,7 +120,7 @@ def main(folder: Path) -> int:
         run(bin_folder / "python", "-c", check, folder=elsewhere)
         for command, *arguments in USES.get(name, []):
             run(bin_folder / command, *arguments, folder=elsewhere)
-    pins = [f"{name}=={found[name][1]}" for name in TOGETHER]
+    pins = [f"{name}=={found[name][1]}" if name in found else name for name in TOGETHER]
     bin_folder = install(folder / "together", wheels, *pins, installer="pip")
     for command, *arguments in TOGETHER_USES:
         run(bin_folder / command, *arguments, folder=elsewhere)

@@ -57,10 +57,10 @@ class SizeTests(PortTests):
 
     @promise("size-2")
     async def test_a_state_of_five_megabytes_comes_back(self, open_store: OpenStore) -> None:
-        """States of five megabytes, in one text and in a hundred thousand parts, come back equal, after the storage was
+        """States of five megabytes, in one text and in twenty thousand parts, come back equal, after the storage was
         opened again too, and small ones before and behind them.
         """
-        text, parts = "\u00e9" * 2_500_000, {str(n): ["x" * 40, n] for n in range(80_000)}
+        text, parts = "\u00e9" * 2_500_000, {str(n): ["x" * 480, n] for n in range(10_000)}
         states: list[dict[str, Any]] = [{"n": 0}, {"text": text}, {"n": 1}, {"parts": parts}, {"n": 2}]
         async with open_store() as store:
             got = [await store.save(checkpoint(state=state)) for state in states]
