@@ -79,7 +79,10 @@ class TestStructs:
             ({"type": "card", "accountNumber": "A"}, "state.type: must be 'wire'"),
             ({"type": "wire"}, "state.accountNumber: is missing"),
             ({"type": "wire", "accountNumber": 1}, "state.accountNumber: must be a str, not int"),
-            ({"type": "wire", "accountNumber": "A", "amount": 1}, "state.amount: must be the text of a Decimal, not int"),
+            (
+                {"type": "wire", "accountNumber": "A", "amount": 1},
+                "state.amount: must be the text of a Decimal, not int",
+            ),
             (
                 {"type": "wire", "account_number": "A"},
                 "state.account_number: is no field of Wire (did you mean 'accountNumber'?)",
@@ -198,7 +201,7 @@ class TestModels:
     )
     def test_an_alias_of_input_alone_leaves_the_name_as_it_is(self, alias: Any, options: Any) -> None:
         cls: Any = pydantic.create_model(
-            "Renamed", __config__=pydantic.ConfigDict(**options), name=(str, pydantic.Field(validation_alias=alias))
+            "Renamed", __config__=options, name=(str, pydantic.Field(validation_alias=alias))
         )
         codec = codec_of(cls)
         state = cls.model_construct(name="x")
@@ -500,7 +503,7 @@ class TestUnions:
             (list[Named | int] | str, [1, Named("a")], [1, {"name": "a"}]),
             (Decimal | int | None, Decimal("1.0"), "1.0"),
             (Literal["auto"] | int, "auto", "auto"),
-            (Literal["auto"] | str, "other", "other"),
+            (Literal["auto"] | str, "other", "other"),  # noqa: PYI051  # users write it
             (int | float, 1.0, 1.0),
             (float | str, 2, 2),
         ],
@@ -547,7 +550,7 @@ class TestUnions:
             Box[int] | Box[str],
             list[int] | tuple[int, ...],
             Cat | Base,
-            float | Literal["a"] | bytes | str,
+            float | bytes | str,
             Any | int,
         ],
         ids=str,
@@ -602,7 +605,7 @@ class TestHooks:
         ("write", "read", "problem"),
         [
             (lambda item: item.text[:1], Own, "its hooks do not give it back as it was"),
-            (lambda item: item.text, lambda text: [][0], "its hook refuses what it wrote itself: IndexError"),
+            (lambda item: item.text, lambda text: {}[text], "its hook refuses what it wrote itself: KeyError"),
             (lambda item: {item.text}, Own, "its hook gives no JSON: builtins.set has no JSON form"),
             (lambda item: item.text, lambda text: text, "its hooks do not give it back as it was"),
         ],

@@ -67,7 +67,7 @@ HOLDERS: Final[dict[str, Any]] = {
     "pydantic": lambda tp: pydantic.create_model(
         "Holder", __config__=pydantic.ConfigDict(arbitrary_types_allowed=True), field=(tp, ...)
     ),
-    "dict": lambda tp: dict[str, tp],
+    "dict": lambda tp: dict.__class_getitem__((str, tp)),
 }
 IN_EVERY_CLASS = pytest.mark.parametrize("holder", HOLDERS)
 

@@ -141,7 +141,10 @@ def test_a_state_is_brought_up_however_the_thread_goes_on(
         ({"1": lambda state: [state], "2": split}, "upcast from version '1' returned list, not a JSON object"),
         (lambda state, version: None, "upcast from version '1' returned NoneType, not a JSON object"),
         ({"0": split, "2": add_country}, "upcast from version '1': there are steps only from '0', '2'"),
-        (lambda state, version: {"at": {1}}, "what upcast returned cannot be saved: state.at: builtins.set has no JSON"),
+        (
+            lambda state, version: {"at": {1}},
+            "what upcast returned cannot be saved: state.at: builtins.set has no JSON",
+        ),
         ({"1": split}, "state.country: is missing; upcast from version '1' must return a state of version '3'"),
         (None, "state.name: is no field of Third; to read states of another version"),
     ],

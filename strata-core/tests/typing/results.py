@@ -91,4 +91,4 @@ def isinstance_narrows_to_the_state(result: RunResult[Order]) -> None:
         assert_type(result.frozen_state, Order)
     else:
         assert_type(result, Failed | Cancelled)
-        result.state  # type: ignore[union-attr] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        print(result.state)  # type: ignore[union-attr] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]

@@ -92,7 +92,7 @@ def _dataclass_fields(tp: Any, cls: Any) -> Iterator[Field]:
 def _check_init(cls: Any, field: Any) -> None:
     if not field.init:
         raise UnsupportedTypeError(
-            f"the field {field.name!r} of {type_name(cls)} has init=False: its value could not be given back by a resume"
+            f"the field {field.name!r} of {type_name(cls)} has init=False: a resume could not give its value back"
         )
 
 
