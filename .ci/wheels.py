@@ -14,6 +14,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 USES = {
     "strata-host": [["strata", "--help"], ["strata", "plugins"]],
+    "strata-blobs-s3": [
+        [
+            "python",
+            "-c",
+            "from strata_core.plugins import PluginSet; print(PluginSet().blobs('s3')[1].open('s3://bucket'))",
+        ],
+    ],
     "strata-conformance": [
         ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_memory.py", "-k", "reload or purge"]
     ],

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import attrs
 import pytest
@@ -75,6 +75,16 @@ class Shelf:
                 await store.save(checkpoint)
 
         self.write(work, **options)
+
+    def revision(self, thread_id: str) -> str:
+        """Return the text of the revision of a thread's latest checkpoint."""
+
+        async def work(store: RowStore) -> str:
+            entry = await store.load(thread_id)
+            assert entry is not None
+            return str(entry.revision)
+
+        return cast("str", self.write(work))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from strata_core.blobs import FileSystemBlobStore
 from strata_core.codec import decode_record
 from strata_core.options import Deltas, Offload
-from strata_core.records import CheckpointStatus
+from strata_core.records import CheckpointStatus, HumanDecision
 
 AT = datetime(2026, 10, 30, 14, 49, 52, tzinfo=UTC)
 EVIDENCE = "a" * 100_000
@@ -75,6 +75,26 @@ class TestText:
         assert [
             "#0    [interrupted] node=Draft -> Review at=2026-10-30T14:49:52Z",
             "#1    [interrupted] node=Draft -> Review at=2026-10-30T14:49:52Z resumed=2026-11-01T14:49:52Z",
+        ] == look("checkpoint", "log", "report-1").stdout.splitlines()
+
+    def test_a_row_says_who_decided_and_who_recovered_or_ended_the_thread(self, shelf, look, checkpoint):
+        def decided(approved, who):
+            return HumanDecision("Draft", approved, who, AT)
+
+        inner = checkpoint(suspended_node="Sign", decision=decided(False, "bob@acme.io"))
+        shelf.save(
+            checkpoint(decision=decided(True, "ann@acme.io")),
+            checkpoint(decision=decided(True, "Ann B"), metadata={"strata.recovered_by": "worker-2"}),
+            checkpoint(nested=inner, metadata={"strata.cancel_reason": "deadline"}),
+            checkpoint(status=CheckpointStatus.ENDED, next_node=None, metadata={"strata.ended_by": "ops\x1b[31m"}),
+        )
+        at = "at=2026-10-30T14:49:52Z"
+
+        assert [
+            f"#0    [interrupted] node=Draft -> Review {at} decision=approved by=ann@acme.io",
+            f'#1    [interrupted] node=Draft -> Review {at} decision=approved by="Ann B" recovered-by=worker-2',
+            f"#2    [interrupted] node=Draft -> Review {at} decision=rejected by=bob@acme.io in=Draft reason=deadline",
+            f'#3    [ended] node=Draft -> - {at} ended-by="ops\\u001b[31m"',
         ] == look("checkpoint", "log", "report-1").stdout.splitlines()
 
     def test_every_page_of_a_long_log_is_read(self, shelf, look, look_json, checkpoint):

@@ -39,6 +39,7 @@ class TestText:
             "metadata:    tenant=acme",
             "             strata.error=out of paper",
             "checkpoints: 2",
+            f"revision:    {shelf.revision('report-1')}",
             "written:     2026-10-30T14:49:52Z",
             "state:",
             "{",
@@ -114,6 +115,7 @@ class TestJson:
             "thread_id": "report-1",
             "state": "interrupted",
             "sequence": 0,
+            "revision": shelf.revision("report-1"),
             "checkpoints": 1,
             "lease": None,
         } == shown

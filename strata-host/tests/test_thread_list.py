@@ -189,6 +189,7 @@ def test_the_json_of_a_thread_has_every_key(shelf, look_json, checkpoint):
             {
                 "thread_id": "order-1",
                 "sequence": 0,
+                "revision": shelf.revision("order-1"),
                 "state": "interrupted",
                 "status": "interrupted",
                 "updated_at": "2026-10-30T14:49:52.000000Z",

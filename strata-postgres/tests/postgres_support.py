@@ -16,6 +16,7 @@ from strata_core.options import Setup
 from strata_core.rows import ANY, Commit, Drop, Extend, NewRow, Take
 from strata_postgres import PostgresBackend, PostgresOptions
 from strata_postgres._address import Address
+from strata_postgres._commit import arguments
 
 TESTS = Path(__file__).parent
 EXAMPLE_TIME = 1_793_371_792_000_000
@@ -101,6 +102,13 @@ def query(url: str, statement: str, *values: object) -> list[Any]:
         connection.execute(f'SET search_path = "{address.options.schema}"'.encode())
         cursor = connection.execute(statement.encode(), values or None)
         return cursor.fetchall() if cursor.description is not None else []
+
+
+def called(connection: psycopg.Connection[Any], function: str, commit: Commit) -> None:
+    """Commit in a transaction of one's own."""
+    numbers, texts, contents = arguments([commit])[1]
+    statement = f"SELECT {function}(%s::bigint[], %s::text[], %b::bytea)".encode()
+    connection.execute(statement, (numbers.decode(), texts.decode(), contents))
 
 
 def start(program: str, *arguments: object, **more: Any) -> "subprocess.Popen[str]":

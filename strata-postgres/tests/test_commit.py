@@ -7,13 +7,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres_support import DIGEST, EXAMPLE_TIME, opened, query, save, with_backend
+from postgres_support import DIGEST, EXAMPLE_TIME, called, opened, query, save, with_backend
 
-from strata_core.errors import InvalidInputError, StoreBusyError
+from strata_core.errors import InvalidInputError, StoreBusyError, StoreUnavailableError
 from strata_core.rows import NOTHING, Commit, Committed, Drop, Head, HeadQuery, Refusal, Refused, Take
 from strata_postgres import PostgresBackend
 from strata_postgres._address import Address
-from strata_postgres._commit import arguments
 from strata_postgres._options import PostgresOptions
 
 
@@ -129,8 +128,7 @@ def test_a_call_that_another_one_undoes_is_made_again(url: str) -> None:
     async def check(backend: PostgresBackend) -> None:
         address = Address.of(url, PostgresOptions())
         with psycopg.connect(address.conninfo) as other:
-            call = f'SELECT "{address.options.schema}".strata_commit_1(%s::text[], %s::json, %b::bytea)'.encode()
-            other.execute(call, arguments([save("t")])[1])
+            called(other, f'"{address.options.schema}".strata_commit_1', save("t"))
             waiting = asyncio.create_task(backend.commit([save("s", after=NOTHING), save("t", after=NOTHING)]))
             while query(url, "SELECT 1 FROM pg_locks WHERE NOT granted") == []:
                 await asyncio.sleep(0.01)
@@ -226,3 +224,76 @@ def test_a_lease_of_a_thread_without_rows_leaves_nothing_when_it_is_dropped(url:
     with_backend(url, check)
 
     assert [(0, 0)] == query(url, "SELECT (SELECT count(*) FROM strata_heads), count(*) FROM strata_listing")
+
+
+def test_ordinary_saves_are_done_without_the_rule_book_and_all_others_with_it(url: str) -> None:
+    """It is replaced by one that refuses to work."""
+    more: Any = {"metadata": {"tenant": "acme"}, "graph_id": "g", "updated": EXAMPLE_TIME + 1}
+
+    async def check(backend: PostgresBackend) -> None:
+        (taken,) = await backend.commit([save("t", write_id=b"t-first.", lease=Take("me", 10**12), **more)])
+        await backend.commit([save("u", **more), save("v", **more)])
+        assert isinstance(taken, Committed)
+        query(
+            url,
+            "CREATE OR REPLACE FUNCTION strata_judge_1(numbers bigint[], texts text[], contents bytea, done integer[], "
+            "locked integer[]) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'it was asked'; END $$",
+        )
+        held = Commit(
+            "t", b"t-second", after=0, after_id=b"t-first.", token=taken.token, row=save("t", whole=False, **more).row
+        )
+        outcomes = await backend.commit([save("u", **more), held])
+        assert [1, 1] == [outcome.sequence for outcome in outcomes if isinstance(outcome, Committed)]
+        (again,) = await backend.commit([save("t", after=1, token=taken.token, **more)])
+        assert isinstance(again, Committed)
+        assert (2, taken.token, taken.expires) == (again.sequence, again.token, again.expires)
+        for other in (
+            held,  # repeated
+            save("t", token=taken.token + 1, **more),
+            save("t", **more),
+            save("u", after=0, **more),
+            save("u", after=NOTHING, **more),
+            save("u", "interrupted", **more),
+            save("u", **more | {"metadata": {"tenant": "else"}}),
+            save("u", **more | {"graph_id": "h"}),
+            save("u", due=EXAMPLE_TIME, **more),
+            save("u", lease=Take("me", 1), **more),
+            save("u", blobs=((DIGEST, b"content"),), **more),
+            save("new", **more),
+            Commit("u", b"external", external=True, row=save("u", **more).row),
+            Commit("u", b"u-erase.", erase=True),
+        ):
+            with pytest.raises(StoreUnavailableError, match="it was asked"):
+                await backend.commit([save("v", **more), other])
+
+    with_backend(url, check)
+
+    # What is asked about takes the ordinary save beside it along.
+    assert [("t", 2), ("u", 1), ("v", 0)] == query(url, "SELECT thread_id, sequence FROM strata_heads ORDER BY 1")
+
+
+def test_a_write_id_across_two_others_is_a_new_one(url: str) -> None:
+    async def check(backend: PostgresBackend) -> None:
+        for number, write_id in enumerate((b"abcdefgh", b"ijklmnop", b"mnopabcd", b"ijklmnop", b"mnopabcd")):
+            (outcome,) = await backend.commit([save("t", write_id=write_id)])
+
+            assert isinstance(outcome, Committed)
+            assert [0, 1, 2, 1, 2][number] == outcome.sequence
+            assert (number > 2) == outcome.repeated
+
+    with_backend(url, check)
+
+
+def test_a_save_whose_transaction_fails_behind_its_answer_has_failed(url: str) -> None:
+    async def check(backend: PostgresBackend) -> None:
+        query(
+            url,
+            "CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'too late'; END $$; "
+            "CREATE CONSTRAINT TRIGGER never AFTER INSERT ON strata_rows DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION never()",
+        )
+        with pytest.raises(StoreUnavailableError, match="too late"):
+            await backend.commit([save("t")])
+        assert await backend.read_head("t") is None
+
+    with_backend(url, check)

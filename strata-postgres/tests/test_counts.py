@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres_support import DIGEST, EXAMPLE_TIME, opened, query, save, with_backend
+from postgres_support import DIGEST, EXAMPLE_TIME, called, opened, query, save, with_backend
 
 from strata_conformance.servers import FaultProxy, PostgresServer, Recording
 from strata_core.options import Deltas, Offload
@@ -17,7 +17,6 @@ from strata_core.rows import Commit, Committed, Drop, Extend, HeadQuery, Take
 from strata_core.store import RowStore
 from strata_postgres import PostgresBackend
 from strata_postgres._address import Address
-from strata_postgres._commit import arguments
 from strata_postgres._facets import LAG
 from strata_postgres._options import PostgresOptions
 
@@ -206,7 +205,7 @@ def written(url: str, commit: Commit) -> tuple[int, int, int, int]:
     address = Address.of(url, PostgresOptions())
     with psycopg.connect(address.conninfo) as connection:
         connection.execute(f'SET search_path = "{address.options.schema}"'.encode())
-        connection.execute("SELECT strata_commit_1(%s::text[], %s::json, %b::bytea)", arguments([commit])[1])
+        called(connection, "strata_commit_1", commit)
         record = connection.execute(
             "SELECT pg_stat_get_xact_tuples_updated('strata_heads'::regclass), "
             "pg_stat_get_xact_tuples_hot_updated('strata_heads'::regclass), "

@@ -2,125 +2,28 @@
 
 import asyncio
 import itertools
-import os
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from postgres_faults import COMPLETED, LATER, LONG, RUNNING, checkpoint, outcome_of, store_at
+from postgres_faults import store_at
 from postgres_support import query
 
-from strata_conformance.servers import FaultProxy, Request, WireFault
+from strata_conformance.servers import FaultProxy
+from strata_conformance.servers.lives import (
+    LATER,
+    LIVED,
+    WIRE_FAULTS,
+    FirstAttempt,
+    Life,
+    Writes,
+    checkpoint,
+    outcome_of,
+)
 from strata_core.errors import StoreUnavailableError
-from strata_core.records import Lease, LogEntry, LogPage, ThreadPage, ThreadQuery
 from strata_core.store import RowStore
 from strata_postgres import PostgresBackend, PostgresOptions
 
 WRITE = b"strata_commit"
-Step = Callable[[], Awaitable[Any]]
-
-
-class Life:
-    """All that can happen to a thread, one message each."""
-
-    def __init__(self, store: RowStore, thread_id: str, *, purge: bool = True) -> None:
-        self.store = store
-        self._purges = purge
-        self.thread_id = thread_id
-        self._lease: Any = None
-        self._entry: Any = None
-
-    def steps(self) -> dict[str, Step]:
-        store, thread_id = self.store, self.thread_id
-        metadata = {"thread": thread_id}
-
-        async def acquire() -> Lease:
-            self._lease = await store.acquire_lease(thread_id, owner="o", ttl=LONG, save=checkpoint(thread_id, 0))
-            return self._lease  # type: ignore[no-any-return]
-
-        async def renew() -> Lease:
-            self._lease = await store.renew_lease(self._lease, ttl=LONG)
-            return self._lease  # type: ignore[no-any-return]
-
-        async def load() -> LogEntry:
-            self._entry = await store.load(thread_id)
-            return self._entry  # type: ignore[no-any-return]
-
-        steps: dict[str, Step] = {
-            "acquire with the first row": acquire,
-            "fenced save": lambda: store.save_under_lease(checkpoint(thread_id, 1), self._lease),
-            "renew": renew,
-            "live lease": lambda: store.live_lease(thread_id),
-            "release": lambda: store.release_lease(self._lease),
-            "save": lambda: store.save(checkpoint(thread_id, 2)),
-            "load": load,
-            "load of blobs": lambda: store.load(thread_id, at=1),
-            "conditional save": lambda: store.save_if_latest(checkpoint(thread_id, 3), self._entry.revision),
-            "last save": lambda: store.save(checkpoint(thread_id, 4, COMPLETED)),
-            "list": lambda: store.list_threads(ThreadQuery(metadata=metadata)),
-            "log": lambda: store.get_log(thread_id),
-        }
-        return steps | {"purge": lambda: store.purge(LATER)} if self._purges else steps
-
-    async def run(self) -> dict[str, Any]:
-        """Live it through; what each step came to."""
-        return {name: comparable(await step()) for name, step in self.steps().items()}
-
-
-def comparable(outcome: Any) -> Any:
-    """An outcome without what differs from thread to thread."""
-    if isinstance(outcome, Lease):
-        return "lease", outcome.saved
-    if isinstance(outcome, LogEntry):
-        return outcome.sequence, dict(outcome.checkpoint.frozen_state)
-    if isinstance(outcome, LogPage):
-        return [comparable(entry) for entry in outcome.entries]
-    if isinstance(outcome, ThreadPage):
-        return [(thread.state, thread.sequence) for thread in outcome.threads]
-    return outcome
-
-
-STATE = {"text": "x" * 400}
-LIVED = {
-    "acquire with the first row": ("lease", 0),
-    "fenced save": 1,
-    "renew": ("lease", 0),
-    "live lease": ("lease", None),
-    "release": None,
-    "save": 2,
-    "load": (2, {"step": 2} | STATE),
-    "load of blobs": (1, {"step": 1} | STATE),
-    "conditional save": 3,
-    "last save": 4,
-    "list": [("completed", 4)],
-    "log": [(number, {"step": number} | STATE) for number in range(5)],
-    "purge": 1,
-}
-FAULTS: dict[str, Callable[..., WireFault]] = {
-    "request lost": lambda proxy, match: proxy.reset("request", match=match, times=None),
-    "answer lost": lambda proxy, match: proxy.reset("reply", match=match, times=None),
-    "request cut short": lambda proxy, match: proxy.cut("request", 11, match=match, times=None),
-    "answer cut short": lambda proxy, match: proxy.cut("reply", 11, match=match, times=None),
-    "request hangs": lambda proxy, match: proxy.hang("request", match=match, times=None),
-    "answer hangs": lambda proxy, match: proxy.hang("reply", match=match, times=None),
-}
-
-
-class FirstAttempt:
-    """Chooses each request when it is made first, and not when it is made again."""
-
-    def __init__(self, match: bytes = b"") -> None:
-        self.struck = 0
-        self._match = match
-        self._again = False
-
-    def __call__(self, request: Request) -> bool:
-        if self._match not in request.content:
-            return False
-        self._again = not self._again
-        self.struck += self._again
-        return self._again
 
 
 def left(url: str) -> tuple[int, ...]:
@@ -130,7 +33,7 @@ def left(url: str) -> tuple[int, ...]:
     return tuple(counts)
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", WIRE_FAULTS)
 def test_a_fault_at_every_message_of_a_life_changes_no_outcome(proxy: FaultProxy, url: str, kind: str) -> None:
     """Each message fails once; the store sends it again by itself, a write under the same write ID.
 
@@ -142,7 +45,7 @@ def test_a_fault_at_every_message_of_a_life_changes_no_outcome(proxy: FaultProxy
     async def check() -> None:
         async with store_at(proxy.url(url), max_connections=1) as store:
             assert LIVED == await Life(store, "whole").run()
-            fault = FAULTS[kind](proxy, first)
+            fault = WIRE_FAULTS[kind](proxy, first)
             assert LIVED == await Life(store, "struck").run()
             assert (8 if hangs else 14) <= fault.fired == first.struck
             proxy.release(fault)
@@ -165,38 +68,6 @@ def test_everything_works_when_everything_takes_longer(proxy: FaultProxy, url: s
     assert (0, 0, 0, 0) == left(url)
 
 
-class Writes:
-    """One write of each kind, each on a thread of its own, made ready beforehand."""
-
-    def __init__(self, store: RowStore) -> None:
-        self.store = store
-        self.ids = {name: os.urandom(8) for name in ("save", "conditional", "fenced", "acquire")}
-        self.calls: dict[str, Step] = {}
-
-    async def prepare(self) -> None:
-        store, ids = self.store, self.ids
-        leases: dict[str, Any] = {}
-        for name in ("save", "conditional", "purge"):
-            await store.save(checkpoint(name, 0, COMPLETED if name == "purge" else RUNNING))
-        for name in ("fenced", "renew", "release"):
-            leases[name] = await store.acquire_lease(name, owner="o", ttl=LONG, save=checkpoint(name, 0))
-        self.calls = {
-            "save": lambda: store.save(checkpoint("save", 1), write_id=ids["save"]),
-            "conditional": lambda: store.save_if_latest(checkpoint("conditional", 1), 0, write_id=ids["conditional"]),
-            "fenced": lambda: store.save_under_lease(checkpoint("fenced", 1), leases["fenced"], write_id=ids["fenced"]),
-            "acquire": lambda: store.acquire_lease(
-                "acquire", owner="o", ttl=LONG, save=checkpoint("acquire", 0), write_id=ids["acquire"]
-            ),
-            "renew": lambda: store.renew_lease(leases["renew"], ttl=LONG),
-            "release": lambda: store.release_lease(leases["release"]),
-        }
-
-    async def make(self) -> dict[str, Any]:
-        """Make all at once; what each came to, or its error."""
-        outcomes = await asyncio.gather(*(call() for call in self.calls.values()), return_exceptions=True)
-        return dict(zip(self.calls, outcomes, strict=True))
-
-
 @pytest.mark.parametrize("kind", ["request lost", "answer lost"])
 def test_a_write_that_fails_for_good_may_have_been_done_and_can_be_repeated(
     proxy: FaultProxy, url: str, kind: str
@@ -207,7 +78,7 @@ def test_a_write_that_fails_for_good_may_have_been_done_and_can_be_repeated(
             await writes.prepare()
             rows = "SELECT count(*) FROM strata_rows"
             ((before,),) = query(url, rows)
-            fault = FAULTS[kind](proxy, lambda request: WRITE in request.content)
+            fault = WIRE_FAULTS[kind](proxy, lambda request: WRITE in request.content)
             failed = await writes.make() | {"purge": await outcome_of(store.purge(LATER))}
             assert {(StoreUnavailableError, True)} == {
                 (type(e), getattr(e, "maybe_written", None)) for e in failed.values()
@@ -217,8 +88,8 @@ def test_a_write_that_fails_for_good_may_have_been_done_and_can_be_repeated(
 
             outcomes = await writes.make()
             assert ["save", "conditional", "fenced"] == [name for name, outcome in outcomes.items() if outcome == 1]
-            assert ("lease", 0) == comparable(outcomes["acquire"])
-            assert ("lease", 0) == comparable(outcomes["renew"])
+            assert ("lease", 0) == outcomes["acquire"]
+            assert ("lease", 0) == outcomes["renew"]
             assert outcomes["release"] is None
             assert await store.live_lease("release") is None
             await store.purge(LATER)
@@ -274,7 +145,7 @@ def test_a_connection_that_breaks_while_it_is_made_is_made_again(proxy: FaultPro
     asyncio.run(check())
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FAULTS if not kind.endswith("short")])
+@pytest.mark.parametrize("kind", [kind for kind in WIRE_FAULTS if not kind.endswith("short")])
 def test_a_fault_at_any_message_of_the_set_up_is_told_and_leaves_it_undone_or_done(
     proxy: FaultProxy, url: str, kind: str
 ) -> None:
@@ -282,7 +153,7 @@ def test_a_fault_at_any_message_of_the_set_up_is_told_and_leaves_it_undone_or_do
         for nth in range(1, 20):
             seen = itertools.count(1)
             place = url + f"_{nth}"
-            fault = FAULTS[kind](proxy, lambda _, seen=seen, nth=nth: next(seen) == nth)
+            fault = WIRE_FAULTS[kind](proxy, lambda _, seen=seen, nth=nth: next(seen) == nth)
             options = PostgresOptions(command_timeout=timedelta(seconds=0.25), min_connections=0)
             failed = await outcome_of(opened_once(proxy.url(place), options))
             fault.withdraw()

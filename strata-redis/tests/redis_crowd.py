@@ -8,8 +8,8 @@ from typing import Any
 
 from redis_support import Place
 
-from strata_redis._calls import pack
 from strata_redis._keys import moment
+from strata_redis._resp import pack
 
 STATES = {"running": 1, "interrupted": 10, "completed": 80, "ended": 5, "failed": 4}
 """How often, in a hundred threads."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from redis.exceptions import AskError, MovedError
 from redis_support import DIGEST, HOUR, Place, erase, opened, save, with_backend
 
 from strata_conformance.servers import RedisCluster, ServerFailedError
@@ -15,7 +14,7 @@ from strata_core.errors import StoreUnavailableError
 from strata_core.rows import Commit, Committed, Drop, HeadQuery, Take
 from strata_redis import RedisBackend, _calls
 from strata_redis._address import Address
-from strata_redis._calls import Lost
+from strata_redis._calls import Lost, ServerError
 from strata_redis._cluster import Cluster, slot_of
 
 
@@ -161,10 +160,10 @@ SLOTS = [[0, 16383, [b"seed", 1, b"id"]]]
 
 def test_redirections_are_followed_and_end() -> None:
     """Nothing was done where a node sends a command on; but it is not sent on for ever."""
-    moved, ask = MovedError("5 other:2"), AskError("5 third:3")
+    moved, ask = ServerError("MOVED 5 other:2"), ServerError("ASK 5 third:3")
     cluster, nodes = scripted(
         seed={"CLUSTER": SLOTS, "GET": moved, "SET": ask, "DEL": moved},
-        other={"GET": b"there", "DEL": MovedError("5 seed:1")},
+        other={"GET": b"there", "DEL": ServerError("MOVED 5 seed:1")},
         third={"ASKING": b"OK", "SET": b"done"},
     )
 
@@ -176,7 +175,8 @@ def test_redirections_are_followed_and_end() -> None:
     answers = asyncio.run(check())
 
     assert [b"there", b"done"] == answers[:2]
-    assert isinstance(answers[2], MovedError)
+    assert isinstance(answers[2], ServerError)
+    assert "MOVED" == answers[2].code
     assert [(b"ASKING",), (b"SET", b"{b}x")] == nodes["third"].asked
     assert 1 == nodes["other"].asked.count((b"GET", b"{a}x"))
 
@@ -229,3 +229,13 @@ def test_a_cluster_client_on_a_plain_server_says_so(valkey: Place) -> None:
         asyncio.run(check())
     with pytest.raises(ServerFailedError):
         valkey.servers[0].command("CLUSTER", "SLOTS")
+
+
+def test_a_plain_client_on_a_cluster_is_told_what_to_say(cluster: Place) -> None:
+    async def check() -> None:
+        async with opened(cluster.url.replace("cluster=true&", "")) as backend:
+            await backend.commit([save(f"t{number}") for number in range(40)])
+
+    with pytest.raises(StoreUnavailableError, match=r"add \?cluster=true to the URL") as caught:
+        asyncio.run(check())
+    assert caught.value.__cause__ is not None

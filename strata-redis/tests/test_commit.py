@@ -306,7 +306,7 @@ def test_a_thread_that_begins_another_life_between_two_steps_is_read_again(
     with_backend(valkey, check)
 
 
-def test_a_full_memory_takes_no_part_of_a_save_and_lets_a_purge_through(place: Place) -> None:
+def test_a_full_memory_takes_no_part_of_a_save_and_lets_loads_and_purges_through(place: Place) -> None:
     """The limit is put where the server stands, so that the next byte is too much."""
     (server,) = place.servers
 
@@ -320,13 +320,19 @@ def test_a_full_memory_takes_no_part_of_a_save_and_lets_a_purge_through(place: P
             with pytest.raises(StoreUnavailableError, match="its memory is full"):
                 await backend.commit([Commit("t", os.urandom(8), lease=Take("me", HOUR))])
             full = place.footprint()
+            rows = await backend.read("t", None, None)
+            listed = await backend.list_heads(HeadQuery(states=frozenset({"running"})))
             (done,) = await backend.commit([erase("t")])
         finally:
             server.command("CONFIG", "SET", "maxmemory", "0")
 
+        assert "purge, or raise maxmemory" in str(caught.value)
+        assert (1, ["t"]) == (len(rows), [head.thread_id for head in listed])
         assert not caught.value.maybe_written
         assert before == full
         assert isinstance(done, Committed)
         assert [f"{{{place.prefix}:meta}}"] == place.names()
+        (again,) = await backend.commit([save("t")])
+        assert isinstance(again, Committed)
 
     with_backend(place, check)

@@ -1,8 +1,8 @@
 """Redis and Valkey keep every promise of the contract, alone and in a cluster.
 
-Valkey is judged by all of it, in whole stores too.  Redis, and a cluster of one node, which refuses whatever a larger
-one would refuse, run what reaches the server in another way: the primitives, random commits and listings against the
-rule book, and what purges and leases make of them.
+Valkey is judged by all of it, in whole stores too.  Redis runs what is required of a store: saves, leases, records, the
+log, retention, and random commits and listings against the rule book.  A cluster of one node, which refuses whatever a
+larger one would refuse, runs what reaches the server in another way.
 """
 
 import functools
@@ -12,15 +12,23 @@ import pytest
 from redis_support import Place
 
 from strata_conformance import (
+    CheckpointStoreTests,
+    ConditionalSaveTests,
     Footprint,
+    LeasedSaveTests,
     LeaseTests,
+    LogTests,
     OpenBackend,
     OpenExpiringBackend,
     OpenStore,
     QueryTests,
+    RecordTests,
     Reference,
+    RepeatTests,
     RetentionTests,
     RowBackendTests,
+    RowLeaseTests,
+    RowLifecycleTests,
     RowPrimitiveTests,
     RuleBookTests,
 )
@@ -54,7 +62,19 @@ class Partly(RowPrimitiveTests, RuleBookTests, LeaseTests, QueryTests, Retention
         return lambda **options: RowStore(open_backend(), **options)
 
 
-class TestRedis(Partly):
+class TestRedis(
+    Partly,
+    CheckpointStoreTests,
+    ConditionalSaveTests,
+    RepeatTests,
+    LeasedSaveTests,
+    RecordTests,
+    LogTests,
+    RowLeaseTests,
+    RowLifecycleTests,
+):
+    """All that is required of a store, but for what is judged before a server is asked."""
+
     @pytest.fixture
     def open_backend(self, redis: Place) -> OpenBackend:
         return lambda: RedisBackend(redis.url)

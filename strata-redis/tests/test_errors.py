@@ -9,16 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    BusyLoadingError,
-    ClusterDownError,
-    NoPermissionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    ResponseError,
-)
 from redis_support import HOUR, Place, opened, save, with_backend
 
 from strata_conformance.servers import FaultProxy, ServerFailedError, ValkeyServer
@@ -31,7 +21,7 @@ from strata_core.errors import (
 )
 from strata_core.rows import Commit, Committed, HeadQuery, Refused, Take
 from strata_redis import RedisBackend
-from strata_redis._calls import Lost
+from strata_redis._calls import Lost, ServerError
 from strata_redis._errors import may_have_happened, unavailable
 from strata_redis._node import Node
 
@@ -316,27 +306,27 @@ def test_a_closed_backend_says_so(valkey: Place) -> None:
 @pytest.mark.parametrize(
     ("answer", "kind", "told", "maybe"),
     [
-        (OutOfMemoryError("command not allowed"), StoreUnavailableError, "memory is full", False),
-        (ReadOnlyError("You can't write"), StoreUnavailableError, "is a replica", False),
-        (BusyLoadingError("Redis is loading"), StoreUnavailableError, "still loading", False),
-        (ClusterDownError("CLUSTERDOWN The cluster is down"), StoreUnavailableError, "all of its slots", False),
-        (AskError("5 10.0.0.1:6379"), StoreUnavailableError, "to and fro", False),
-        (NoPermissionError("this user has no permissions"), StoreUnavailableError, "may not do that", False),
-        (NoPermissionError("no permissions script: abc, on @user_script:9."), StoreUnavailableError, "may not", True),
-        (AuthenticationError("invalid username-password pair"), StoreUnavailableError, "not let this user in", False),
-        (ResponseError("MISCONF Errors writing to the AOF"), StoreUnavailableError, "write to its disk", False),
-        (ResponseError("NOREPLICAS Not enough good replicas"), StoreUnavailableError, "fewer replicas", False),
-        (ResponseError("BUSY Redis is busy running a script"), StoreBusyError, "busy with a script", False),
+        (ServerError("OOM command not allowed"), StoreUnavailableError, "memory is full", False),
+        (ServerError("READONLY You can't write"), StoreUnavailableError, "is a replica", False),
+        (ServerError("LOADING Redis is loading"), StoreUnavailableError, "still loading", False),
+        (ServerError("CLUSTERDOWN The cluster is down"), StoreUnavailableError, "all of its slots", False),
+        (ServerError("ASK 5 10.0.0.1:6379"), StoreUnavailableError, "to and fro", False),
+        (ServerError("NOPERM this user has no permissions"), StoreUnavailableError, "may not do that", False),
+        (ServerError("NOPERM no permissions script: abc, on @user_script:9."), StoreUnavailableError, "may not", True),
+        (ServerError("WRONGPASS invalid username-password pair"), StoreUnavailableError, "not let this user in", False),
+        (ServerError("MISCONF Errors writing to the AOF"), StoreUnavailableError, "write to its disk", False),
+        (ServerError("NOREPLICAS Not enough good replicas"), StoreUnavailableError, "fewer replicas", False),
+        (ServerError("BUSY Redis is busy running a script"), StoreBusyError, "busy with a script", False),
         (
-            ResponseError(
-                "Error running script (call to f_1): @user_script:9: @user_script: 9: -OOM command not allowed"
+            ServerError(
+                "ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -OOM command not allowed"
             ),
             StoreUnavailableError,
             "memory is full",
             False,
         ),
-        (ResponseError("WRONGTYPE Operation against a key"), CorruptCheckpointError, "another kind of key", False),
-        (ResponseError("something else"), StoreUnavailableError, "something else", True),
+        (ServerError("WRONGTYPE Operation against a key"), CorruptCheckpointError, "another kind of key", False),
+        (ServerError("ERR something else"), StoreUnavailableError, "something else", True),
         (Lost(ConnectionResetError("reset"), sent=True), StoreUnavailableError, "reset", True),
         (Lost(ConnectionRefusedError("refused"), sent=False), StoreUnavailableError, "refused", False),
         (Lost(TimeoutError(), sent=True), StoreUnavailableError, "did not answer in time", True),

@@ -247,6 +247,8 @@ def test_it_is_declared_and_external_blobs_are_refused(valkey: Place) -> None:
     with pytest.raises(UnsupportedError) as caught:
         RowStore(expiring, offload=Offload(blobs=InMemoryBlobStore()))
     assert Capability.EXTERNAL_BLOBS is caught.value.capability
+    assert "finished_thread_ttl" in str(caught.value)
+    assert "offload.blobs" in str(caught.value)
 
     async def check(backend: RedisBackend) -> None:
         with pytest.raises(UnsupportedError, match="finished_thread_ttl"):

@@ -98,6 +98,7 @@ ORDERED = {
         oldest_first=True,
         leased=False,
     ),
+    "what was due longest": HeadQuery(limit=50, due_until=70_000 * SECOND, oldest_first=True),
     "a tenant": HeadQuery(limit=50, metadata={"tenant": "t7"}),
     "a rare pair": HeadQuery(limit=50, metadata={"rare": "yes"}),
     "a graph": HeadQuery(limit=50, graph_id="g3"),

@@ -59,11 +59,11 @@ def test_a_store_is_opened_by_its_url(place: Place) -> None:
     asyncio.run(check())
 
 
-def test_the_driver_is_imported_when_a_store_is_opened_and_not_before() -> None:
+def test_what_opens_connections_is_imported_when_a_store_is_opened_and_not_before() -> None:
     program = (
         "import sys; from strata_redis._plugin import strata_checkpoint_store as hook; provider = hook();"
-        "from strata_core.options import StoreOptions; before = 'redis' in sys.modules;"
-        "provider.open('redis://host', StoreOptions()); print(before, 'redis' in sys.modules)"
+        "from strata_core.options import StoreOptions; before = 'strata_redis._connection' in sys.modules;"
+        "provider.open('redis://host', StoreOptions()); print(before, 'strata_redis._connection' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ, check=True)
 

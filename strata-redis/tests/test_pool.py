@@ -12,8 +12,11 @@ class Connection:
     def __init__(self) -> None:
         self.is_closed = False
 
-    async def disconnect(self, nowait: bool = False) -> None:
+    def abort(self) -> None:
         self.is_closed = True
+
+    async def close(self) -> None:
+        self.abort()
 
 
 def pool_of(size: int, patience: float = 30.0) -> Any:
@@ -24,8 +27,8 @@ def test_connections_are_used_again_the_latest_first() -> None:
     async def check() -> None:
         pool = pool_of(3)
         one, two = await pool.take(), await pool.take()
-        await pool.give(one)
-        await pool.give(two)
+        pool.give(one)
+        pool.give(two)
 
         assert two is await pool.take()
         assert one is await pool.take()
@@ -42,12 +45,12 @@ def test_who_waits_longest_is_next() -> None:
         async def wait(number: int) -> None:
             taken = await pool.take()
             order.append(number)
-            await pool.give(taken)
+            pool.give(taken)
 
         waiters = [asyncio.ensure_future(wait(number)) for number in range(5)]
         await asyncio.sleep(0)
         waiters[1].cancel()
-        await pool.give(connection)
+        pool.give(connection)
         await asyncio.gather(*waiters, return_exceptions=True)
 
         assert [0, 2, 3, 4] == order
@@ -63,7 +66,7 @@ def test_a_connection_handed_to_a_waiter_that_is_being_cancelled_goes_to_the_nex
         connection = await pool.take()
         first, second = asyncio.ensure_future(pool.take()), asyncio.ensure_future(pool.take())
         await asyncio.sleep(0)
-        await pool.give(connection)  # the first one's from now on
+        pool.give(connection)  # the first one's from now on
         first.cancel()
 
         assert connection is await asyncio.wait_for(second, 5)
@@ -78,7 +81,7 @@ def test_a_wait_ends_and_costs_no_connection() -> None:
         connection = await pool.take()
         with pytest.raises(TimeoutError):
             await pool.take()
-        await pool.give(connection)
+        pool.give(connection)
 
         assert connection is await pool.take()
 
@@ -89,10 +92,10 @@ def test_closing_disconnects_what_is_free_and_the_rest_when_it_comes_back() -> N
     async def check() -> None:
         pool = pool_of(2)
         used, free = await pool.take(), await pool.take()
-        await pool.give(free)
+        pool.give(free)
         await pool.close()
         assert (True, False) == (free.is_closed, used.is_closed)
-        await pool.give(used)
+        pool.give(used)
         await pool.close()
 
         assert used.is_closed

@@ -165,6 +165,13 @@ QUERIES = {
         oldest_first=True,
         limit=50,
     ),
+    "to recover": HeadQuery(
+        states=frozenset({"running"}),
+        leased=False,
+        graph_id="common",
+        oldest_first=True,
+        limit=50,
+    ),
     "rowless": HeadQuery(rowless=True, limit=50),
 }
 
@@ -219,6 +226,11 @@ def test_a_listing_costs_the_same_in_a_store_ten_times_as_large(tmp_path: Path) 
         }
         assert {} == dearer
         assert max(large.values()) < 600
+        turned = {}
+        for name, query in QUERIES.items():
+            other_way = attrs.evolve(query, oldest_first=not query.oldest_first)
+            turned[name] = await backend._lister.run(steps, other_way, clock)
+        assert {} == {name: (turned[name], large[name]) for name in turned if turned[name] > 1.2 * large[name] + 10}
 
     clock = FakeClock(from_micros(EXAMPLE_TIME))
     with_backend(tmp_path / "store.db", check, clock=clock)

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import selectors
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar
 
@@ -199,7 +200,7 @@ class Suspending(MemoryBackend):
 class Blobs(InMemoryBlobStore):
     """A good blob store; every handle on a storage is one of its own."""
 
-    def __init__(self, storage: dict[str, dict[str, bytes]]) -> None:
+    def __init__(self, storage: dict[str, dict[str, tuple[bytes, datetime]]]) -> None:
         super().__init__()
         self._threads = storage
 

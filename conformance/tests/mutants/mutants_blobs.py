@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Self
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar, Self
 
+import attrs
 from mutant_kit import Blobs, breaks
 
 from strata_core.blobs import thread_folder
+from strata_core.clock import SYSTEM_CLOCK
+from strata_core.ports import StoredBlob
 
 
 @breaks("blob-1")
@@ -54,7 +58,7 @@ class PutsByDeletingFirst(Blobs):
         await super().put(thread_id, digest, content)
         blobs = self._threads[thread_folder(thread_id)]
         name = next(reversed(blobs)) if len(blobs) == 1 else digest.removeprefix("sha256:")
-        put = blobs.pop(name, content)
+        put = blobs.pop(name, (content, SYSTEM_CLOCK.now()))
         try:
             await asyncio.sleep(0)
         finally:
@@ -114,3 +118,40 @@ class LeavesHalfABlob(Blobs):
             await super().put(thread_id, digest, content[: len(content) // 2])
             raise
         await super().put(thread_id, digest, content)
+
+
+@breaks("blob-9")
+class ListsWhatWasDeleted(Blobs):
+    """Goes on listing the blobs of a thread that was deleted."""
+
+    gone: ClassVar[list[StoredBlob]] = []
+
+    async def delete_thread(self, thread_id: str) -> None:
+        kept = [blob async for blob in super().list_blobs()]
+        await super().delete_thread(thread_id)
+        self.gone[:] = [blob for blob in kept if blob.folder == thread_folder(thread_id)]
+
+    async def list_blobs(self) -> AsyncIterator[StoredBlob]:
+        async for blob in super().list_blobs():
+            yield blob
+        for blob in self.gone:
+            yield blob
+
+
+@breaks("blob-9")
+class ListsByDigest(Blobs):
+    """Lists blobs in the order of their digests, so that those of a thread lie apart."""
+
+    async def list_blobs(self) -> AsyncIterator[StoredBlob]:
+        found = [blob async for blob in super().list_blobs()]
+        for blob in sorted(found, key=lambda blob: blob.digest):
+            yield blob
+
+
+@breaks("blob-9")
+class ListsTimesWithoutAZone(Blobs):
+    """Tells the local time of a machine, and not where that is."""
+
+    async def list_blobs(self) -> AsyncIterator[StoredBlob]:
+        async for blob in super().list_blobs():
+            yield attrs.evolve(blob, stored_at=blob.stored_at.replace(tzinfo=None))

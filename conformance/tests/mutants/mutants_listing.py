@@ -85,7 +85,12 @@ class LeavesTheNextNodeOut(_Queries):
         return attrs.evolve(page, threads=[attrs.evolve(thread, next_node=None) for thread in page.threads])
 
 
-@breaks("list-11")
+@breaks(
+    "list-11",
+    also={
+        "purge-13": "lists all that a purge has left on one page",
+    },
+)
 class FillsPagesToOneLess(_Queries):
     """Returns pages of one thread less than was asked for."""
 
@@ -130,6 +135,32 @@ class StartsOverAtAFalseCursor(_Queries):
             if error.argument != "cursor":
                 raise
             return await self._store.list_threads(attrs.evolve(query, cursor=None))
+
+
+@breaks("list-16")
+class ForgetsTheOrderBehindTheFirstPage(Wrapper):
+    """Goes on from the oldest thread of the first page with the newest ones."""
+
+    async def list_threads(self, query: ThreadQuery = _ALL, /) -> ThreadPage:
+        if not isinstance(query, ThreadQuery) or query.oldest_first is not True or query.cursor is None:
+            return await self._store.list_threads(query)
+        page = await self._store.list_threads(query)
+        turned = await self._store.list_threads(attrs.evolve(query, oldest_first=False, cursor=None))
+        return attrs.evolve(turned, next_cursor=page.next_cursor)
+
+
+@breaks("list-17")
+class TurnsRoundAtACursor(_Queries):
+    """Goes on in the order of the cursor, whatever the query says."""
+
+    async def list_threads(self, query: ThreadQuery = _ALL, /) -> ThreadPage:
+        try:
+            return await self._store.list_threads(query)
+        except InvalidInputError as error:
+            if error.argument != "cursor":
+                raise
+            turned = attrs.evolve(query, oldest_first=not query.oldest_first)
+            return await self._store.list_threads(turned)
 
 
 @breaks("list-14")

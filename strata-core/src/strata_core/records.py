@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import attrs
+
+from strata_core._statuses import FINISHED, CheckpointStatus, ThreadState, WaitKind
 
 __all__ = [
     "FINISHED",
@@ -29,61 +30,6 @@ __all__ = [
     "Wait",
     "WaitKind",
 ]
-
-
-class CheckpointStatus(StrEnum):
-    """Why a checkpoint was written.
-
-    Attributes:
-        INTERRUPTED: The thread stopped and waits: for a person, an event or a time.
-        FAILED: A node failed for good.
-        CANCELLED: A token, a deadline or the cancellation of its task stopped the run.
-        RUNNING: A node committed, or a run or resume began.
-        COMPLETED: The run reached an end of the graph.
-        ENDED: Somebody ended the thread, or its wait timed out; it can never be resumed.
-    """
-
-    INTERRUPTED = "interrupted"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    ENDED = "ended"
-
-
-class ThreadState(StrEnum):
-    """Where a thread stands: the status of its latest checkpoint, or `RESUMED` once a resume began from that.
-
-    Attributes:
-        INTERRUPTED: It waits for a person, an event or a time.
-        FAILED: A node failed for good; a resume tries it again.
-        CANCELLED: Its run was stopped; a resume goes on with the node that had not committed.
-        RUNNING: A run is under way, or its process died; a live lease tells the former.
-        COMPLETED: It reached an end of its graph.
-        ENDED: Somebody ended it, or its wait timed out without a route.
-        RESUMED: A resume began from its latest checkpoint, and nothing was written since: it runs, it completed under
-            `CheckpointPolicy.BOUNDARIES`, or its process died.
-    """
-
-    INTERRUPTED = "interrupted"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    ENDED = "ended"
-    RESUMED = "resumed"
-
-
-FINISHED: Final = frozenset({ThreadState.COMPLETED, ThreadState.ENDED})
-"""The states of threads that will not run again: what a purge takes by default."""
-
-
-class WaitKind(StrEnum):
-    """What an interrupted thread waits for."""
-
-    EVENT = "event"
-    TIMER = "timer"
-    PERSON = "person"
 
 
 @attrs.frozen
@@ -193,6 +139,8 @@ class Revision:
 
     A sequence alone is not enough: a purged thread starts over at 0, and the same number is then another life.
 
+    `str` gives its text form, such as ``4-9f86d081884c7d65``, for an ETag or a form; `parse` reads it back.
+
     Attributes:
         sequence: Its position in the thread's log, from 0.
         write_id: The 8 random bytes of the write that stored it.
@@ -200,6 +148,20 @@ class Revision:
 
     sequence: int
     write_id: bytes
+
+    def __str__(self) -> str:
+        return f"{self.sequence}-{self.write_id.hex()}"
+
+    @classmethod
+    def parse(cls, text: str) -> Revision:
+        """Return the revision that `str` gave as this text.
+
+        Raises:
+            InvalidInputError: It is no such text.
+        """
+        from strata_core._validation import check_revision_text
+
+        return cls(*check_revision_text(text))
 
 
 @attrs.frozen
@@ -244,7 +206,9 @@ class ThreadQuery:
         due_before: Only threads due by this time; inclusive.
         leased: Only threads that a live lease holds (True), or that none does (False).
         limit: How many threads a page holds, 1 to 1,000.
-        cursor: `ThreadPage.next_cursor` of the page before.
+        cursor: `ThreadPage.next_cursor` of the page before; only for a query in the same order.
+        oldest_first: Those that were updated longest ago come first, instead of last.  While somebody pages so, a
+            thread that is updated moves to the end, and is seen there once more.
     """
 
     states: Collection[ThreadState] | None = None
@@ -257,6 +221,7 @@ class ThreadQuery:
     leased: bool | None = None
     limit: int = 100
     cursor: str | None = None
+    oldest_first: bool = False
 
 
 @attrs.frozen
@@ -264,6 +229,7 @@ class ThreadSummary:
     """One thread in a listing: everything of its latest checkpoint except the state.
 
     Attributes:
+        revision: Of its latest checkpoint: what `CompiledGraph.resume` takes as `expected`.
         lease: The live lease on the thread, if there is one.
     """
 
@@ -272,6 +238,7 @@ class ThreadSummary:
     state: ThreadState
     status: CheckpointStatus
     updated_at: datetime
+    revision: Revision
     suspended_node: str | None = None
     next_node: str | None = None
     wait: Wait | None = None
@@ -282,7 +249,7 @@ class ThreadSummary:
 
 @attrs.frozen
 class ThreadPage:
-    """A page of a listing, newest first.
+    """A page of a listing, in the order of its query.
 
     Attributes:
         threads: The threads of this page.

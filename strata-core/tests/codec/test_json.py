@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strata_core.codec import copy_json, dump_json, load_json
+from strata_core.codec._json import _Quoted
 from strata_core.errors import InvalidInputError
 
 text = st.text(st.characters(codec="utf-8"))
@@ -198,3 +199,29 @@ def test_a_wide_value_is_walked_to_its_end():
         dump_json({"rows": [[{"n": n}] for n in range(30_000)] + [[{"n": (1,)}]]})
     assert "state.rows[30000][0].n" == caught.value.argument
     assert dump_json(_doubling(12)) == dump_json(load_json(dump_json(_doubling(12))))
+
+
+class TestTextsThatWereWrittenLately:
+    def test_they_are_written_as_at_the_first_time(self):
+        values = ["plain", 'with "quotes"', "line\nend", "\x00", "ä\u2028", "x" * 3000, ""]
+        expected = [json.dumps({text: [text]}, ensure_ascii=False, separators=(",", ":")).encode() for text in values]
+
+        assert expected == [dump_json({text: [text]}) for text in values]
+        assert expected == [dump_json({text: [text]}) for text in values]
+
+    def test_what_is_kept_of_them_is_bounded(self, monkeypatch):
+        kept = _Quoted()
+        monkeypatch.setattr(_Quoted, "most", 10 * (_Quoted.each + 2 * 8))
+
+        texts = [f"{number:08}" for number in range(1000)]
+
+        assert [f'"{text}"' for text in texts] == [kept[text] for text in texts]
+        assert 0 < len(kept) <= 10
+        assert kept.keys() <= set(texts[-10:])
+
+    def test_very_long_ones_are_not_kept(self, monkeypatch):
+        kept = _Quoted()
+        monkeypatch.setattr(_Quoted, "longest", 8)
+
+        assert ('"' + "x" * 9 + '"', '"' + "x" * 8 + '"') == (kept["x" * 9], kept["x" * 8])
+        assert {"x" * 8} == kept.keys()

@@ -67,8 +67,36 @@ class TestSignals:
 
     @pytest.mark.parametrize("reviewer", ["", "a\0", "\ud800", None, 3])
     def test_a_reviewer_is_somebody(self, reviewer: Any) -> None:
-        with pytest.raises(InvalidInputError, match=r"^reviewer_token: "):
+        with pytest.raises(InvalidInputError, match=r"^reviewer: "):
             HumanSignal.approve(reviewer)
+
+    def test_a_decimal_is_overridden_by_its_text_and_a_refusal_says_so(self, world: Any) -> None:
+        from decimal import Decimal
+
+        async def main() -> None:
+            async with world.open() as store:
+                graph: Any = StateGraph(dict).add_node("A", lambda state: state).add_interrupt_boundary("A").compile()
+                await graph.run("t", {"price": "1"}, store)
+                refused = await graph.resume("t", HumanSignal.approve("j").with_override("price", Decimal(2)), store)
+
+                assert refused.detail.startswith("overrides.price: decimal.Decimal has no JSON form here")
+                assert refused.detail.endswith("; an override is JSON, so give its text: str(...)")
+
+        asyncio.run(main())
+
+    def test_metadata_has_at_most_64_pairs(self, world: Any) -> None:
+        async def main() -> None:
+            async with world.open() as store:
+                graph: Any = StateGraph(dict).add_node("A", lambda state: state).add_interrupt_boundary("A").compile()
+                most = {str(n): "x" for n in range(64)}
+                await graph.run("most", {}, store, metadata=most)
+                with pytest.raises(InvalidInputError, match=r"^metadata: has 65 pairs, at most 64 are allowed"):
+                    await graph.run("more", {}, store, metadata={**most, "64": "x"})
+
+                assert most == (await store.load("most")).checkpoint.metadata
+                assert await store.load("more") is None
+
+        asyncio.run(main())
 
     def test_overrides_have_str_keys_and_field_overrides_str_values(self) -> None:
         with pytest.raises(InvalidInputError, match=r"^overrides: keys must be str"):

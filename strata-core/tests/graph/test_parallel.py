@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 import pytest
+from lost_support import STOOD_STILL, lost
 
 from strata_core.errors import GraphValidationError
 from strata_core.graph import (
@@ -689,7 +690,7 @@ class TestStopping:
                     world.clock.advance(TTL)
                     await asyncio.sleep(0.01)
 
-                assert Cancelled("t", CancelReason.LEASE_LOST, "Split") == task.result()
+                assert lost("Split", STOOD_STILL, TTL) == task.result()
                 assert {"a", "b"} == set(harm.ended)
                 assert [("running", None, "Split")] == await world.rows(other, "t")
 

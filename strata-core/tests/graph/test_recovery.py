@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from lost_support import STOOD_STILL, lost
 
 from strata_core.errors import InvalidInputError, LeaseLostError
 from strata_core.graph import (
@@ -458,7 +459,7 @@ class TestFrozenWriters:
                 while not recovered:
                     await asyncio.sleep(0.001)
 
-                assert Cancelled("t", CancelReason.LEASE_LOST, "Freeze") == result
+                assert lost("Freeze", STOOD_STILL, TTL) == result
                 assert [Completed("t", Order(("Freeze",)))] == recovered
                 assert ["running"] * 3 + ["completed"] == [row[0] for row in await world.rows(one, "t")]
                 assert 2 == ran["Freeze"]
@@ -489,7 +490,7 @@ class TestFrozenWriters:
                 finally:
                     let_go.set()
 
-                assert Cancelled("t", CancelReason.LEASE_LOST, "Block") == result
+                assert lost("Block", STOOD_STILL, TTL) == result
                 assert [] == before, "the handler is still at work"
                 await loop.shutdown_default_executor()
                 assert [True] == seen
@@ -514,7 +515,7 @@ class TestFrozenWriters:
 
                 result = await shop.graph.run("t", Order(), Freezing())
 
-                assert Cancelled("t", CancelReason.LEASE_LOST, "Charge") == result
+                assert lost("Charge", STOOD_STILL, TTL) == result
                 assert {"Price": 1} == shop.ran
 
         asyncio.run(main())

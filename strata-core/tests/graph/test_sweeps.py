@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from lost_support import STOOD_STILL, lost
 
 from strata_core.errors import CorruptCheckpointError, InvalidInputError, SchemaVersionError, StoreUnavailableError
 from strata_core.graph import CheckpointPolicy, Completed, Failed, FailureCode, StateGraph, SweepReport
@@ -394,6 +395,64 @@ def test_sweeps_of_several_processes_share_the_threads(world: Any) -> None:
                         FailureCode.COMPLETED,
                         FailureCode.LEASE_HELD,
                     }
+
+    asyncio.run(main())
+
+
+def test_a_recovery_that_loses_its_lease_is_told_and_a_later_sweep_takes_the_thread_again(world: Any) -> None:
+    ttl = timedelta(seconds=30)
+
+    async def main() -> None:
+        async with world.pair() as (one, other):
+            ran: Counter[str] = Counter()
+
+            def work(state: Any, ctx: Any) -> Any:
+                ran[ctx.thread_id] += 1
+                if ran[ctx.thread_id] == 1:
+                    world.clock.advance(ttl)  # the loop has no turn in which the lease could be renewed
+                return {"n": state["n"] + 1}
+
+            class Paged:
+                """Gives one thread a page, so that what is updated meanwhile comes up again behind the others."""
+
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(one, name)
+
+                async def list_threads(self, query: Any) -> Any:
+                    return await one.list_threads(attrs.evolve(query, limit=1))
+
+            ids = ["t0", "t1", "t2"]
+            for n, thread_id in enumerate(ids):
+                await one.save(dead(thread_id, created_at=world.clock.now() - timedelta(days=3 - n)))
+            graph = counting(world, work, lease_ttl=ttl, owner="us")
+            first = await graph.recover_all(Paged(), concurrency=1)
+            states = [(await world.rows(one, thread_id))[-1][0] for thread_id in ids]
+            for thread_id in ids:
+                await world.lapse(other, thread_id, timedelta(0))
+            second = await graph.recover_all(other)
+
+            everyone_lost = {thread_id: lost("A", STOOD_STILL, ttl, thread_id) for thread_id in ids}
+            assert SweepReport(everyone_lost, {}, {}, True) == first
+            assert ["running"] * 3 == states
+            assert SweepReport(finished(*ids), {}, {}, True) == second
+            assert dict.fromkeys(ids, 2) == ran
+            log = await world.log(one, "t0")
+            assert ["running", "running", "running", "completed"] == [row.status for row in log]
+            assert [None, "us", "us", None] == [row.metadata.get("strata.recovered_by") for row in log]
+
+    asyncio.run(main())
+
+
+def test_the_oldest_are_taken_first_however_many_come_after_them(world: Any) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            took = []
+            for n in range(0, 12, 3):
+                for late in range(n, n + 3):  # three die while two are taken
+                    await store.save(dead(f"t{late:02}", late))
+                took.append(set((await counting(world).recover_all(store, limit=2)).results))
+
+            assert [{"t00", "t01"}, {"t02", "t03"}, {"t04", "t05"}, {"t06", "t07"}] == took
 
     asyncio.run(main())
 

@@ -402,3 +402,29 @@ def test_whatever_is_told_a_thread_is_due_exactly_then(told: Any, offset: int, p
             assert ["t"] == list((await compiled.wake_due(store)).results)
 
     asyncio.run(main())
+
+
+@BOTH
+@pytest.mark.parametrize("wait", ["timer", "person", "event"])
+def test_a_wait_that_would_last_beyond_the_year_9999_fails_its_thread_and_is_not_begun(
+    policy: CheckpointPolicy, wait: str
+) -> None:
+    async def main() -> None:
+        clock = FakeClock(datetime(9999, 12, 31, tzinfo=UTC))
+        builder = new(Parcel).add_node("Pack", pack)
+        if wait == "timer":
+            builder.add_timer("Pack", 2 * DAY)
+        elif wait == "person":
+            builder.add_interrupt_boundary("Pack", timeout=2 * DAY)
+        else:
+            builder.add_wait_for_event("Pack", "paid", timeout=2 * DAY)
+        async with RowStore(MemoryBackend(clock)) as store:
+            result = await builder.compile(checkpointing=policy, clock=clock).run("t", Parcel(), store)
+            latest = await store.load("t")
+
+        assert (FailureCode.TIMER_FAILED, "Pack") == (result.code, result.node)
+        assert "the wait at node 'Pack' would last beyond the year 9999" == result.message
+        assert latest is not None
+        assert "failed" == latest.checkpoint.status
+
+    asyncio.run(main())

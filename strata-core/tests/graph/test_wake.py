@@ -189,17 +189,35 @@ def test_more_than_a_page_is_woken_and_no_more_than_the_limit_or_at_once_than_as
 
 
 @BOTH
+def test_the_oldest_wake_first_however_many_come_due_after_them(world: Any, policy: CheckpointPolicy) -> None:
+    async def main() -> None:
+        async with world.open() as store:
+            compiled = graph(world, policy)
+            took = []
+            for n in range(0, 12, 3):
+                for late in range(n, n + 3):
+                    await compiled.run(f"t{late:02}", Job(), store)
+                    world.clock.advance(1)
+                world.clock.advance(MINUTE)  # three come due while two are woken
+                took.append(set((await compiled.wake_due(store, limit=2)).results))
+
+            assert [{"t00", "t01"}, {"t02", "t03"}, {"t04", "t05"}, {"t06", "t07"}] == took
+
+    asyncio.run(main())
+
+
+@BOTH
 def test_due_threads_of_other_graphs_are_left_alone_and_keep_nobody_waiting(
     world: Any, policy: CheckpointPolicy
 ) -> None:
     async def main() -> None:
         async with world.open() as store:
             ours, nobodys = graph(world, policy), graph(world, policy, identity=None)
-            await ours.run("ours", Job(), store)
-            await nobodys.run("nobody's", Job(), store)
-            world.clock.advance(1)
             others = graph(world, policy, identity=GraphIdentity("others", "1"))
             await asyncio.gather(*(others.run(f"other{n}", Job(), store) for n in range(120)))
+            world.clock.advance(1)
+            await ours.run("ours", Job(), store)
+            await nobodys.run("nobody's", Job(), store)
             world.clock.advance(MINUTE)
 
             assert SweepReport(woken("ours"), {}, {}, True) == await ours.wake_due(store, limit=1)

@@ -118,7 +118,7 @@ class TestUnknownNames:
             ("store", "postgresql", "install strata-postgres"),
             ("store", "redis", "install strata-redis"),
             ("store", "rediss", "install strata-redis"),
-            ("blobs", "s3", "strata-blobs-s3 is planned, not available yet"),
+            ("blobs", "s3", "install strata-blobs-s3"),
         ],
     )
     def test_a_scheme_of_ours_names_the_package_and_whether_there_is_one(

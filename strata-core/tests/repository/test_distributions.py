@@ -91,16 +91,6 @@ def test_metadata_is_complete_and_the_version_static(distributions: list[Path]) 
         assert "dynamic" not in meta
 
 
-def test_a_planned_distribution_promises_nothing(distributions: list[Path]) -> None:
-    """One that has no content yet says so, needs no driver, and offers no plugin and no command."""
-    for path in distributions:
-        meta = project(path)["project"]
-        if "Development Status :: 1 - Planning" in meta["classifiers"]:
-            assert ["strata-core>=0.1,<0.2"] == meta["dependencies"]
-            assert not {"entry-points", "scripts"} & meta.keys()
-            assert "Planned: there is nothing in this distribution yet" in (path / "README.md").read_text()
-
-
 def test_dependencies_between_the_distributions_point_at_core(distributions: list[Path]) -> None:
     for path in distributions:
         ours = [line for line in project(path)["project"]["dependencies"] if line.startswith("strata")]

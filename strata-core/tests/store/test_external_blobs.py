@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import pytest
 
+from strata_core.clock import micros
 from strata_core.errors import ConflictError, CorruptCheckpointError, StoreBusyError, StoreUnavailableError
 from strata_core.memory import MemoryBackend
 from strata_core.options import Deltas, Offload
 from strata_core.rows import NOTHING, Commit, Committed, HeadQuery, Take
-from strata_core.store import RowStore
+from strata_core.store import RowStore, _holding
 
 BIG = "x" * 3000
 
@@ -202,6 +203,43 @@ def test_a_purge_that_dies_at_any_step_is_finished_by_whoever_comes_next(clock, 
 
     for deadly_step in (1, 2, 3):
         asyncio.run(scenario(deadly_step))
+
+
+@pytest.mark.parametrize("step", ["delete", "put"])
+def test_a_reservation_lives_as_long_as_the_blob_store_works(
+    memory, blobs, options, checkpoint, later, clock, monkeypatch, step
+):
+    """Else somebody takes over, starts anew, and loses what he puts to the delete that still goes on."""
+    monkeypatch.setattr(_holding, "EVERY", 0.001)
+    seen = []
+
+    async def scenario():
+        async with RowStore(memory, **options) as store, RowStore(memory, **options) as other:
+
+            async def take_two_minutes():
+                blobs.before_delete = blobs.before_put = None
+                head = await memory.read_head("t")
+                for _ in range(3):
+                    clock.advance(40)
+                    async with asyncio.timeout(10):
+                        while (await memory.read_head("t")).expires <= clock_micros() + 59_000_000:
+                            await asyncio.sleep(0.001)
+                assert await other.purge(later) == 0
+                seen.append((await memory.read_head("t")).token == head.token)
+
+            def clock_micros():
+                return micros(clock.now())
+
+            if step == "delete":
+                await store.save(checkpoint("t", {"big": BIG}, "completed"))
+                blobs.before_delete = take_two_minutes
+                return await store.purge(later)
+            blobs.before_put = take_two_minutes
+            return await store.save(checkpoint("t", {"big": BIG}, "completed"))
+
+    assert {"delete": 1, "put": 0}[step] == asyncio.run(scenario())
+    assert [True] == seen
+    assert (1 if step == "put" else 0) == len(blobs.content)
 
 
 def test_a_save_waits_for_a_purge_that_is_under_way(memory, blobs, options, checkpoint, later):

@@ -26,6 +26,7 @@ FAILED: Final[Mapping[FailureCode, tuple[HTTPStatus, str]]] = {
     FailureCode.THREAD_EXISTS: (HTTPStatus.CONFLICT, "there is a transfer with this ID already"),
     FailureCode.NOT_FOUND: (HTTPStatus.NOT_FOUND, "there is no transfer with this ID"),
     FailureCode.ALREADY_RESUMED: (HTTPStatus.CONFLICT, "somebody else has answered the transfer"),
+    FailureCode.CHANGED: (HTTPStatus.PRECONDITION_FAILED, "the transfer is not what you have seen; look again"),
     FailureCode.RUNNING: (HTTPStatus.CONFLICT, "the transfer is running"),
     FailureCode.COMPLETED: (HTTPStatus.CONFLICT, "the transfer is finished"),
     FailureCode.ENDED: (HTTPStatus.CONFLICT, "the transfer was withdrawn"),

@@ -26,8 +26,10 @@ from strata_core import (
     CompiledGraph,
     Completed,
     Failed,
+    FailureCode,
     HumanSignal,
     Interrupted,
+    Revision,
     RunResult,
     StrataError,
     ThreadQuery,
@@ -69,8 +71,14 @@ def the_reviewer(x_forwarded_user: Annotated[str | None, Header()] = None) -> st
     return x_forwarded_user
 
 
+def the_seen(if_match: Annotated[str | None, Header()] = None) -> Revision | None:
+    """What the reviewer has looked at: the ETag of it, as `If-Match`."""
+    return None if if_match is None or if_match == "*" else Revision.parse(if_match.strip('"'))
+
+
 OpenDesk = Annotated[Desk, Depends(the_desk)]
 Reviewer = Annotated[str, Depends(the_reviewer)]
+Seen = Annotated[Revision | None, Depends(the_seen)]
 transfers = APIRouter(prefix="/transfers")
 
 
@@ -106,26 +114,32 @@ async def listing(
 
 
 @transfers.get("/{transfer_id}")
-async def show(transfer_id: str, desk: OpenDesk) -> TransferView:
-    """Show a transfer, as a reviewer has to see it."""
+async def show(transfer_id: str, desk: OpenDesk, response: Response) -> TransferView:
+    """Show a transfer, as a reviewer has to see it; its ETag is for the answer."""
     entry = await desk.store.load(transfer_id)
     if entry is None or entry.checkpoint.graph is None or entry.checkpoint.graph.id != IDENTITY.id:
         raise not_found(transfer_id)
+    response.headers["ETag"] = f'"{entry.revision}"'
     return view(transfer_id, entry.checkpoint.state, entry.checkpoint.frozen_state)
 
 
 @transfers.post("/{transfer_id}/answer")
 async def answer(
-    transfer_id: str, given: Answer, desk: OpenDesk, reviewer: Reviewer, response: Response
+    transfer_id: str, given: Answer, desk: OpenDesk, reviewer: Reviewer, seen: Seen, response: Response
 ) -> TransferView:
-    """Answer a transfer that waits.  Of several answers exactly one counts."""
+    """Answer a transfer that waits.  Of several answers one counts, and with `If-Match` only for what was seen."""
     entry = await desk.store.load(transfer_id)
-    if entry is not None and entry.checkpoint.state in {ThreadState.FAILED, ThreadState.CANCELLED}:
+    latest = None if entry is None else entry.revision
+    stopped = entry is not None and entry.checkpoint.state in {ThreadState.FAILED, ThreadState.CANCELLED}
+    if entry is not None and stopped and seen in {None, latest}:
         # Any signal would try the step again that stopped, a rejection too: that is for `retry` to ask for.
         message = "the transfer has stopped on its way; retry it, or withdraw it"
         raise problem(status.HTTP_409_CONFLICT, entry.checkpoint.state, message)
     signal = HumanSignal(given.approve, reviewer, overrides=dict(given.overrides))
-    return shown(await desk.graph.resume(transfer_id, signal, desk.store, deadline=LONGEST), response)
+    result = await desk.graph.resume(transfer_id, signal, desk.store, expected=seen or latest, deadline=LONGEST)
+    if seen is None and isinstance(result, Failed) and result.code is FailureCode.CHANGED:
+        result = attrs.evolve(result, code=FailureCode.ALREADY_RESUMED)  # since we have looked, not the client
+    return shown(result, response)
 
 
 @transfers.post("/{transfer_id}/retry")
@@ -135,16 +149,17 @@ async def retry(transfer_id: str, desk: OpenDesk, _: Reviewer, response: Respons
 
 
 @transfers.delete("/{transfer_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def withdraw(transfer_id: str, desk: OpenDesk, reviewer: Reviewer) -> None:
+async def withdraw(transfer_id: str, desk: OpenDesk, reviewer: Reviewer, seen: Seen) -> None:
     """End a transfer that waits or has stopped, for good."""
-    result = await desk.graph.end(transfer_id, desk.store, by=reviewer)
+    result = await desk.graph.end(transfer_id, desk.store, by=reviewer, expected=seen)
     if isinstance(result, Failed):
         raise refused(result)
 
 
 def shown(result: RunResult[Transfer], response: Response) -> TransferView:
     match result:
-        case Interrupted(thread_id, frozen_state=transfer):
+        case Interrupted(thread_id, frozen_state=transfer, revision=revision):
+            response.headers["ETag"] = f'"{revision}"'
             response.status_code = status.HTTP_202_ACCEPTED
             return view(thread_id, ThreadState.INTERRUPTED, attrs.asdict(transfer))
         case Completed(thread_id, transfer):

@@ -4,119 +4,153 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, Final
 
+from psycopg.pq import Format
+
 from strata_core.errors import InvalidInputError
-from strata_core.rows import ANY, Commit, Committed, Extend, Head, Refusal, Refused, Take
+from strata_core.rows import ANY, Commit, Committed, Extend, Head, NewRow, Refusal, Refused, Take
 from strata_postgres._facets import STATES, facets_of
+from strata_postgres._function import DIGEST_SIZE, NUMBERS
 
-__all__ = ["CALL", "arguments", "outcomes", "text_array"]
+__all__ = ["CALL", "FORMATS", "arguments", "outcomes", "text_array"]
 
-CALL: Final = "SELECT {s}.strata_commit_1(%s::text[], %s::json, %b::bytea)"
+CALL: Final = "SELECT {s}.strata_commit_1($1, $2, $3)"
 """The one statement of a batch.  Its plan is nothing, so it need not be prepared."""
+FORMATS: Final = (Format.TEXT, Format.TEXT, Format.BINARY)
+"""Of its arguments.  A NUL, which core lets through nowhere, would leave a literal without its end: refused."""
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_HEX: Final = "\\x"
-_NO_TOKEN: Final = 2**63
-"""Beyond what the database counts to."""
+_BEYOND: Final = 2**62
+"""No sequence and no token is ever so large; a larger number would not fit a ``bigint``."""
+_ROWLESS: Final = ('{\\"state\\":0', bytes(DIGEST_SIZE))
+"""The facts of a commit without a row, and their digest."""
+_FREE: Final = ',\\"free\\":true'
+_FEW_PAIRS: Final = 8
+"""Facts of no more metadata pairs are remembered: what a thread is listed by seldom changes from save to save."""
 
 
 def text_array(texts: Sequence[str]) -> str:
     """Return an array of texts as PostgreSQL reads it; the driver would take 7 us an element."""
-    return (
-        '{"' + '","'.join([text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]) + '"}' if texts else "{}"
-    )
+    return '{"' + '","'.join(map(_escaped, texts)) + '"}' if texts else "{}"
 
 
-def arguments(batch: Sequence[Commit]) -> tuple[list[Commit], tuple[str, str, bytes]]:
-    """Return the batch in the order in which threads are locked, and the arguments of `CALL` for it.
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
-    Rows and blobs go as one piece of bytes, which nobody has to escape or to parse; the rest goes as JSON, in which
-    what a commit does not have takes no room.
+
+def arguments(batch: Sequence[Commit]) -> tuple[Sequence[int], tuple[bytes, bytes, bytes]]:
+    """Return the order in which threads are locked, as positions in the batch, and the arguments of `CALL`.
+
+    They are what `_function` says of `NUMBERS` and `TEXTS`.  Envelopes, bodies and blobs go as one piece of bytes,
+    which nobody has to escape or to parse.
 
     Raises:
         InvalidInputError: Two commits are of one thread, or a state is not known.
     """
-    # Python orders texts by code point, which is the order of their UTF-8 bytes, and so of the collation "C".
-    ordered = sorted(batch, key=lambda commit: commit.thread_id) if len(batch) > 1 else list(batch)
-    ids = [commit.thread_id for commit in ordered]
-    if len(set(ids)) != len(ids):
-        raise InvalidInputError("batch", "has two commits of one thread")
+    order = range(1) if len(batch) == 1 else _order(batch)
+    numbers: list[str] = []
+    texts: list[str] = []
     contents: list[bytes] = []
     start = 1
-    items = []
-    for commit in ordered:
-        item = _item(commit)
+    for place in order:
+        commit = batch[place]
         row = commit.row
-        if row is not None:
-            item["start"] = start
-            parts = [row.envelope, row.body, *[content for _, content in commit.blobs]]
-            contents += parts
-            start += sum(map(len, parts))
-        items.append(item)
-    return ordered, (text_array(ids), _ENCODE(items), b"".join(contents))
+        after = commit.after
+        parts = [commit.write_id, b"", commit.after_id if after != ANY else b""]
+        if row is None:
+            facts, parts[1] = _ROWLESS
+            version = "NULL"
+            updated = envelope = body = 0
+            ordinary = whole = False
+        else:
+            facts, parts[1] = _facts_of(row)
+            version = f'"{_escaped(row.version)}"'
+            updated, envelope, body = row.updated, len(row.envelope), len(row.body)
+            ordinary, whole = row.state == "running", row.whole
+            parts += row.envelope, row.body
+        if commit.lease is not None or commit.blobs or commit.external or commit.erase:
+            ordinary = False
+            facts += _more(commit)
+            parts += [content for _, content in commit.blobs]
+        elif commit.free:
+            facts += _FREE
+        numbers.append(
+            f"{min(after, _BEYOND)},{commit.token if abs(commit.token) < _BEYOND else -1},{whole:d},{updated},"
+            f"{start},{8 + DIGEST_SIZE + len(parts[2])},{envelope},{body},{ordinary:d}"
+        )
+        texts.append(f'"{_escaped(commit.thread_id)}",{version},"{facts}}}"')
+        contents += parts
+        start += sum(map(len, parts))
+    return order, (b"{%b}" % ",".join(numbers).encode(), b"{%b}" % ",".join(texts).encode(), b"".join(contents))
 
 
-def _item(commit: Commit) -> dict[str, Any]:
-    item: dict[str, Any] = {"thread_id": commit.thread_id, "write_id": _HEX + commit.write_id.hex()}
-    if commit.after != ANY:
-        item["after"] = commit.after
-        if commit.after_id:
-            item["after_id"] = _HEX + commit.after_id.hex()
-    if commit.token:
-        item["token"] = commit.token if abs(commit.token) < _NO_TOKEN else -1  # neither is ever given
-    for name in ("free", "external", "erase"):
-        if getattr(commit, name):
-            item[name] = True
-    if commit.lease is not None:
-        _add_lease(item, commit)
-    if commit.row is not None:
-        _add_row(item, commit)
-    return item
+def _order(batch: Sequence[Commit]) -> Sequence[int]:
+    ids = [commit.thread_id for commit in batch]
+    if len(set(ids)) != len(ids):
+        raise InvalidInputError("batch", "has two commits of one thread")
+    # Python orders texts by code point, which is the order of their UTF-8 bytes, and so of the collation "C".
+    return sorted(range(len(ids)), key=ids.__getitem__)
 
 
-def _add_lease(item: dict[str, Any], commit: Commit) -> None:
-    lease = commit.lease
-    if isinstance(lease, Take):
-        item |= {"lease": "take", "owner": lease.owner, "ttl": lease.ttl, "closing": lease.closing}
-    elif isinstance(lease, Extend):
-        item |= {"lease": "extend", "ttl": lease.ttl}
-    else:
-        item["lease"] = "drop"
+def _facts_of(row: NewRow) -> tuple[str, bytes]:
+    """Return what a row is listed by, as the beginning of a JSON object within an array's literal, and its digest."""
+    if len(row.metadata) > _FEW_PAIRS:
+        return _facts(row)
+    return _remembered(tuple(row.metadata.items()), row.graph_id, row.graph_version, row.due, row.state)
 
 
-def _add_row(item: dict[str, Any], commit: Commit) -> None:
-    row = commit.row
-    assert row is not None
+@lru_cache(maxsize=1024)
+def _remembered(
+    metadata: tuple[tuple[str, str], ...], graph_id: str | None, graph_version: str | None, due: int | None, state: str
+) -> tuple[str, bytes]:
+    return _facts(NewRow("", True, b"", b"", state, state, 0, due, graph_id, graph_version, dict(metadata)))
+
+
+def _facts(row: NewRow) -> tuple[str, bytes]:
     state = STATES.get(row.state)
     if state is None:
         raise InvalidInputError(
             "row.state", f"is {row.state!r}, which this release does not know; upgrade strata-postgres"
         )
-    item["version"] = row.version
-    item["whole"] = row.whole
-    item["envelope"] = len(row.envelope)
-    item["body"] = len(row.body)
-    item["state"] = state
-    item["updated"] = row.updated
-    item["facets"] = facets_of(row)
-    if row.due is not None:
-        item["due"] = row.due
-    if row.graph_id is not None:
-        item["graph_id"] = row.graph_id
-    if row.graph_version is not None:
-        item["graph_version"] = row.graph_version
-    if row.metadata:
-        item["metadata"] = dict(row.metadata)
+    facts: dict[str, Any] = {
+        "due": row.due,
+        "graph_id": row.graph_id,
+        "graph_version": row.graph_version,
+        "metadata": dict(sorted(row.metadata.items())),
+    }
+    digest = blake2b(_ENCODE(facts).encode(), digest_size=DIGEST_SIZE).digest()
+    if not row.metadata:
+        del facts["metadata"]
+    facts |= {"state": state, "facets": facets_of(row)}
+    return _escaped(_ENCODE(facts)[:-1]), digest
+
+
+def _more(commit: Commit) -> str:
+    """Return what no ordinary save has, as more of the JSON object."""
+    more: dict[str, Any] = {name: True for name in ("free", "external", "erase") if getattr(commit, name)}
+    lease = commit.lease
+    if isinstance(lease, Take):
+        more |= {"lease": "take", "owner": lease.owner, "ttl": lease.ttl, "closing": lease.closing}
+    elif isinstance(lease, Extend):
+        more |= {"lease": "extend", "ttl": lease.ttl}
+    elif lease is not None:
+        more["lease"] = "drop"
     if commit.blobs:
-        item["digests"] = [digest for digest, _ in commit.blobs]
-        item["sizes"] = [len(content) for _, content in commit.blobs]
+        more["digests"] = [digest for digest, _ in commit.blobs]
+        more["sizes"] = [len(content) for _, content in commit.blobs]
+    return _escaped("," + _ENCODE(more)[1:-1])
 
 
-def outcomes(batch: Sequence[Commit], ordered: Sequence[Commit], answer: str) -> list[Committed | Refused]:
+def outcomes(batch: Sequence[Commit], order: Sequence[int], answer: bytes) -> list[Committed | Refused]:
     """Return the outcomes that the function's answer tells, in the order of the batch."""
-    found = {commit.thread_id: _outcome(commit, part) for commit, part in zip(ordered, json.loads(answer), strict=True)}
-    return [found[commit.thread_id] for commit in batch]
+    found: list[Any] = [None] * len(batch)
+    for at, *part in json.loads(b"[%b]" % answer):
+        place = order[at // len(NUMBERS)]
+        found[place] = _outcome(batch[place], part)
+    return found
 
 
 def _outcome(commit: Commit, part: list[Any]) -> Committed | Refused:

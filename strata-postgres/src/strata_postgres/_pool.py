@@ -6,17 +6,19 @@ import asyncio
 import os
 import select
 import socket
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar, cast
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.pq import Format
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from strata_core.errors import StoreClosedError, StoreUnavailableError
 from strata_postgres._address import Address
 from strata_postgres._errors import REPEATABLE, translate
+from strata_postgres._exchange import exchange
 
 __all__ = ["Pool"]
 
@@ -133,7 +135,27 @@ class Pool:
         Raises:
             StrataError: Whatever went wrong, from the driver's error.
         """
-        return await asyncio.shield(self.start(self._fetch(statement, arguments, writing=writing, thread_id=thread_id)))
+
+        async def run(connection: _Connection) -> list[_Record]:
+            cursor = connection.cursor(binary=True)
+            await cursor.execute(statement, arguments, prepare=False)
+            return await cursor.fetchall()
+
+        return await asyncio.shield(self.start(self._attempt(run, writing=writing, thread_id=thread_id)))
+
+    async def write(
+        self, statement: bytes, values: Sequence[bytes], formats: Sequence[Format], *, thread_id: str | None = None
+    ) -> bytes:
+        """Run one statement that writes, as `exchange` does, and return its value; otherwise as `fetch`.
+
+        Raises:
+            StrataError: Whatever went wrong, from the driver's error.
+        """
+
+        def run(connection: _Connection) -> Awaitable[bytes]:
+            return exchange(connection, statement, values, formats)
+
+        return await asyncio.shield(self.start(self._attempt(run, writing=True, thread_id=thread_id)))
 
     def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Run work that goes on to its end when the caller is cancelled; `close` waits for it."""
@@ -147,14 +169,14 @@ class Pool:
         if not task.cancelled():
             task.exception()  # seen, also where the caller was cancelled: nothing is to be logged
 
-    async def _fetch(
-        self, statement: str, arguments: Arguments, *, writing: bool, thread_id: str | None
-    ) -> list[_Record]:
+    async def _attempt(
+        self, run: Callable[[_Connection], Awaitable[_T]], *, writing: bool, thread_id: str | None
+    ) -> _T:
         lost = False
         for left in reversed(range(_ATTEMPTS)):
             connection = await self._acquire()
             try:
-                return await self._execute(connection, statement, arguments)
+                return await self._timed(connection, run)
             except psycopg.Error as error:
                 if error.sqlstate in REPEATABLE and left:
                     continue
@@ -169,12 +191,10 @@ class Pool:
                 await self._pool.putconn(connection)
         raise AssertionError("unreachable")
 
-    async def _execute(self, connection: _Connection, statement: str, arguments: Arguments) -> list[_Record]:
+    async def _timed(self, connection: _Connection, run: Callable[[_Connection], Awaitable[_T]]) -> _T:
         timer = asyncio.get_running_loop().call_later(self._timeout, _cut, connection)
         try:
-            cursor = connection.cursor(binary=True)
-            await cursor.execute(statement, arguments, prepare=False)
-            return await cursor.fetchall()
+            return await run(connection)
         except psycopg.OperationalError:
             if _is_due(timer):
                 raise TimeoutError from None

@@ -7,6 +7,9 @@ A thread has a number, under which its rows and blobs lie.  `strata_heads` has o
 save ever changes that: so every update of a head is a HOT update, which writes no index, as long as its page has room
 (`fillfactor`).
 
+A head has the digest of its facts, that is metadata, graph and due time: whether any of them changes, a save tells by
+that, without a look at them (see `_function`).
+
 What is listed by stands in `strata_listing`, an entry for each thread and *facet*: one facet that all threads have, one
 for each metadata pair, for the graph, for being leased, for being due.  Its key is (facet, state, place, thread ID), so
 each listing is a range, or a few that are merged, in the order in which it is wanted.  The *place* is the time of
@@ -24,6 +27,7 @@ from __future__ import annotations
 from typing import Final
 
 from strata_postgres._function import COMMIT
+from strata_postgres._judge import JUDGE
 from strata_postgres._list import LIST
 
 __all__ = ["NAMES", "STEPS", "VERSION", "quoted"]
@@ -175,6 +179,8 @@ _VERSION_2: Final = (
     FROM {{s}}.strata_heads AS h
     WHERE h.sequence >= 0
     """,  # noqa: S608  # put together from our own text
+    "ALTER TABLE {s}.strata_heads ADD COLUMN facts bytea NOT NULL DEFAULT ''",
+    JUDGE,
     COMMIT,
     # A block with EXCEPTION must not run in a parallel plan; and see `_function` about the search path.
     *(

@@ -15,7 +15,6 @@ from strata_core.errors import (
     InvalidInputError,
     ReadOnlyError,
     StoreClosedError,
-    StoreUnavailableError,
     StrataError,
     UnsupportedError,
     UsageError,
@@ -48,6 +47,10 @@ _CAPABILITIES: Final = frozenset(
         Capability.EXPIRY,
         Capability.READ_ONLY,
     }
+)
+WITHOUT_EXTERNAL_BLOBS: Final = (
+    "finished_thread_ttl of RedisOptions cannot let values expire that offload.blobs keeps in a store of their own; "
+    "leave one of the two out"
 )
 SWEEP_EVERY: Final = 60.0
 """Seconds from one sweep of expired threads to the next, where threads expire."""
@@ -82,7 +85,10 @@ class RedisBackend(RowBackend):
         self._where = self._target.shown
         ttl = chosen.finished_thread_ttl
         self._finished_ttl = 0 if ttl is None else ttl // timedelta(milliseconds=1)
-        self.capabilities = _CAPABILITIES if ttl is None else _CAPABILITIES - {Capability.EXTERNAL_BLOBS}
+        self.capabilities = _CAPABILITIES
+        if ttl is not None:
+            self.capabilities = _CAPABILITIES - {Capability.EXTERNAL_BLOBS}
+            self.absent = {Capability.EXTERNAL_BLOBS: WITHOUT_EXTERNAL_BLOBS}
         self._server: Server | None = None
         self._keys: Keys | None = None
         self._read_only = False
@@ -100,7 +106,7 @@ class RedisBackend(RowBackend):
             if read_only:
                 self._keys = await look(server, self._options, self._where)
                 if self._keys is None:
-                    raise StoreUnavailableError(str(not_set_up(self._where, self._options.prefix)))
+                    raise not_set_up(self._where, self._options.prefix)
             else:
                 self._keys = await set_up(server, self._options, self._where, create=setup is Setup.AUTO)
         except BaseException:
@@ -185,6 +191,4 @@ class RedisBackend(RowBackend):
 def refuse_external(batch: Sequence[Commit]) -> None:
     """Refuse commits whose values no server can let expire."""
     if any(item.external for item in batch):
-        raise UnsupportedError(
-            Capability.EXTERNAL_BLOBS, "finished_thread_ttl cannot expire values in an external blob store"
-        )
+        raise UnsupportedError(Capability.EXTERNAL_BLOBS, WITHOUT_EXTERNAL_BLOBS)

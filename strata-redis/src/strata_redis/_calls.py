@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Final
 
 import attrs
 
-__all__ = ["COMMIT", "HEADS", "ROWS", "SET_UP", "SWEEP", "WALK", "Answer", "Call", "Lost", "Script", "pack"]
+__all__ = ["COMMIT", "HEADS", "ROWS", "SET_UP", "SWEEP", "WALK", "Answer", "Call", "Lost", "Script", "ServerError"]
+
+
+class ServerError(Exception):
+    """What a server says that could not do what it was asked.
+
+    Attributes:
+        code: The word that it begins with: ``ERR`` where there is none better.
+    """
+
+    def __init__(self, said: str) -> None:
+        super().__init__(said)
+        self.code = said.partition(" ")[0]
 
 
 class Lost(Exception):  # noqa: N818  # an answer like others, told to callers as one of core's errors
@@ -79,12 +91,3 @@ class Call:
             return self.arguments
         name, body = (b"EVAL", self.script.text) if in_full else (b"EVALSHA", self.script.digest)
         return (name + b"_RO" if only_reads else name, body, b"%d" % len(self.keys), *self.keys, *self.arguments)
-
-
-def pack(commands: Iterable[Sequence[bytes]]) -> bytes:
-    """Return commands as they go over the wire."""
-    parts = []
-    for words in commands:
-        parts.append(b"*%d\r\n" % len(words))
-        parts.extend([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
-    return b"".join(parts)

@@ -1,6 +1,6 @@
 """Which node of a cluster a call goes to.
 
-The driver's cluster client is not used: it repeats commands whose answer was lost, closes connections on which others
+The usual driver's client is not used: it repeats commands whose answer was lost, closes connections on which others
 wait for answers when a slot moves, and raises when its connections are all in use.
 """
 
@@ -11,10 +11,8 @@ from binascii import crc_hqx
 from collections.abc import Sequence
 from typing import Any, Final
 
-from redis.exceptions import AskError, MovedError
-
 from strata_redis._address import Address
-from strata_redis._calls import Answer, Lost
+from strata_redis._calls import Answer, Lost, ServerError
 from strata_redis._node import Node, NodeMaker
 from strata_redis._routes import Words, is_stale
 
@@ -72,7 +70,7 @@ class Cluster:
             for ((address, _), group), got in zip(groups.items(), replies, strict=True):
                 for at, answer in zip(group, got, strict=True):
                     answers[at] = answer
-                    if isinstance(answer, AskError):  # MOVED is one, too: neither was done
+                    if isinstance(answer, ServerError) and answer.code in {"MOVED", "ASK"}:  # it was not done
                         targets[at] = self._redirected(answer, address)
                         waiting.append(at)
                     elif is_stale(answer):
@@ -90,10 +88,12 @@ class Cluster:
         doubled = [words for command in commands for words in ((b"ASKING",), command)]
         return (await node.ask(doubled))[1::2]
 
-    def _redirected(self, answer: AskError, asked: Address) -> tuple[Address, bool]:
-        address = Address(answer.host or asked.host, int(answer.port))
-        if isinstance(answer, MovedError):
-            self._owners[int(answer.slot_id)] = address
+    def _redirected(self, answer: ServerError, asked: Address) -> tuple[Address, bool]:
+        _, slot, place = str(answer).split(" ")
+        host, _, port = place.rpartition(":")
+        address = Address(host or asked.host, int(port))
+        if answer.code == "MOVED":
+            self._owners[int(slot)] = address
             return address, False
         return address, True
 

@@ -1,43 +1,15 @@
-"""What the server or the driver said as the store's own errors."""
+"""What a server or the wire said, as the store's own errors."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    AuthorizationError,
-    BusyLoadingError,
-    ClusterDownError,
-    NoPermissionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-    TryAgainError,
-)
-
 from strata_core.errors import CorruptCheckpointError, StoreBusyError, StoreUnavailableError, StrataError
-from strata_redis._calls import Answer, Lost
+from strata_redis._calls import Answer, Lost, ServerError
 
 __all__ = ["may_have_happened", "unavailable"]
 
-_CODE: Final = re.compile(
-    r"\b(BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOAUTH|NOPERM|NOREPLICAS|OOM|READONLY|TRYAGAIN|WRONGPASS|WRONGTYPE)\b"
-)
-"""Codes that a server gives before it does anything.  Before Redis 7.0 a script's error has them in its middle."""
-_BY_CLASS: Final[tuple[tuple[type[RedisError], str], ...]] = (
-    (OutOfMemoryError, "OOM"),
-    (ReadOnlyError, "READONLY"),
-    (BusyLoadingError, "LOADING"),
-    (TryAgainError, "TRYAGAIN"),
-    (ClusterDownError, "CLUSTERDOWN"),
-    (AskError, "MOVED"),
-    (NoPermissionError, "NOPERM"),
-    (AuthorizationError, "NOAUTH"),
-    (AuthenticationError, "NOAUTH"),
-)
 _HINTS: Final = {
     "OOM": "its memory is full; purge, or raise maxmemory",
     "READONLY": "it is a replica and takes no writes",
@@ -46,6 +18,7 @@ _HINTS: Final = {
     "MASTERDOWN": "its master is away",
     "TRYAGAIN": "keys are being moved between nodes",
     "MOVED": "its nodes send keys to and fro",
+    "ASK": "its nodes send keys to and fro",
     "MISCONF": "it cannot write to its disk, and so takes no writes",
     "NOREPLICAS": "it has fewer replicas than min-replicas-to-write asks for",
     "BUSY": "it is busy with a script",
@@ -53,12 +26,11 @@ _HINTS: Final = {
     "WRONGPASS": "it does not let this user in",
     "NOPERM": "this user may not do that",
 }
+_CODE: Final = re.compile(rf"\b({'|'.join([*_HINTS, 'WRONGTYPE'])})\b")
+"""Codes that a server gives before it does anything.  Before Redis 7.0 a script's error has them in its middle."""
 
 
-def _code(error: Exception) -> str:
-    for kind, code in _BY_CLASS:
-        if isinstance(error, kind):
-            return code
+def _code(error: BaseException) -> str:
     found = _CODE.search(str(error))
     return "" if found is None else found[1]
 
@@ -76,8 +48,8 @@ def may_have_happened(answer: Answer) -> bool:
 def unavailable(error: Exception, where: str, *, maybe_written: bool = False, thread_id: str = "*") -> StrataError:
     """Return the error that a caller sees, from its cause."""
     raised: StrataError
-    if isinstance(error, Lost):
-        cause: BaseException = error.cause
+    if isinstance(error, Lost) and not isinstance(error.cause, ServerError):
+        cause = error.cause
         if error.busy:
             raised = StoreBusyError(f"{where}: every connection stayed in use; raise RedisOptions.pool_size")
         else:
@@ -86,12 +58,16 @@ def unavailable(error: Exception, where: str, *, maybe_written: bool = False, th
                 said = "did not answer in time" if error.sent else "could not be reached in time"
             raised = StoreUnavailableError(f"{where}: {said}", maybe_written=maybe_written)
     else:
-        cause, code = error, _code(error)
+        cause = error.cause if isinstance(error, Lost) else error
+        code = _code(cause)
         said = _HINTS.get(code, "")
-        detail = f"{said}: {error}" if said else str(error)
+        if code == "MOVED" and "cluster=true" not in where.lower():
+            said = "it is a node of a cluster; add ?cluster=true to the URL"
+        words = str(cause).removeprefix("ERR ")
+        detail = f"{said}: {words}" if said else words
         if code == "WRONGTYPE":
             raised = CorruptCheckpointError(
-                thread_id, None, f"cannot be read: {where} has another kind of key: {error}"
+                thread_id, None, f"cannot be read: {where} has another kind of key: {words}"
             )
         elif code == "BUSY" and not maybe_written:
             raised = StoreBusyError(f"{where}: {detail}")

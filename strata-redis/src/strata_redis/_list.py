@@ -110,7 +110,7 @@ class _Listing:
             buckets.setdefault(self._keys.bucket(thread), []).append(thread)
         calls = [heads_call(self._keys, bucket, group, records=True) for bucket, group in buckets.items()]
         heads: list[Head] = []
-        for answer, group in zip(await self._server.run(calls), buckets.values(), strict=True):
+        for answer, group in zip(await self._server.read(calls), buckets.values(), strict=True):
             if isinstance(answer, Exception):
                 raise unavailable(answer, self._where)
             heads += [head for head in heads_from(answer, group) if head is not None]

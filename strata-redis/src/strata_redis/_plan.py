@@ -78,7 +78,7 @@ async def _count(
     for tag in keys.tags:
         calls.append(Call(tag, (b"TIME",)))
         calls += [Call(tag, (b"ZLEXCOUNT", tag + INDEX, *bounds)) for group in ranges for bounds in group]
-    answers: list[Any] = await server.run(calls)
+    answers: list[Any] = await server.read(calls)
     for answer in answers:
         if isinstance(answer, Exception):
             raise unavailable(answer, where)

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from redis.asyncio.connection import Connection
+from strata_redis._connection import Connection
 
 __all__ = ["Pool"]
 
@@ -50,11 +50,11 @@ class Pool:
                 return await future
         except BaseException:
             if future.done() and not future.cancelled():  # handed over while the caller was being cancelled
-                await self.give(future.result())
+                self.give(future.result())
             future.cancel()
             raise
 
-    async def give(self, connection: Connection) -> None:
+    def give(self, connection: Connection) -> None:
         """Give a connection back; it must have no answer under way."""
         while self._waiting:
             future = self._waiting.popleft()
@@ -62,7 +62,7 @@ class Pool:
                 future.set_result(connection)
                 return
         if self._is_closed:
-            await connection.disconnect(nowait=True)
+            connection.abort()
         else:
             self._free.append(connection)
 
@@ -70,4 +70,4 @@ class Pool:
         """Disconnect what is free, and the rest when it is given back."""
         self._is_closed = True
         while self._free:
-            await self._free.pop().disconnect()
+            await self._free.pop().close()

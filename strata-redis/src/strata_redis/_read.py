@@ -73,7 +73,7 @@ async def read_blobs(
 
 
 async def _one(server: Server, call: Call, thread_id: str, where: str) -> Answer:
-    (answer,) = await server.run([call])
+    (answer,) = await server.read([call])
     if isinstance(answer, Exception):
         raise unavailable(answer, where, thread_id=thread_id)
     return answer

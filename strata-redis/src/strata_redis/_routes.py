@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from redis.exceptions import ReadOnlyError, ResponseError
-
 from strata_redis._address import Address
-from strata_redis._calls import Answer, Lost
+from strata_redis._calls import Answer, Lost, ServerError
 from strata_redis._node import Node, NodeMaker
 
 __all__ = ["Route", "Sentinels", "Single", "Words", "is_stale"]
@@ -101,4 +99,4 @@ def is_stale(answer: Answer) -> bool:
     """Tell whether the server is away, or no master any more."""
     if isinstance(answer, Lost):
         return not answer.busy
-    return isinstance(answer, ReadOnlyError) or (isinstance(answer, ResponseError) and "READONLY" in str(answer))
+    return isinstance(answer, ServerError) and "READONLY" in str(answer)

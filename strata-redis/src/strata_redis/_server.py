@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redis.exceptions import NoScriptError, ResponseError
-
 from strata_redis._address import Mode, Target
-from strata_redis._calls import Answer, Call
+from strata_redis._calls import Answer, Call, Lost, ServerError
 from strata_redis._cluster import Cluster
 from strata_redis._node import node_maker, sentinel_maker
 from strata_redis._options import RedisOptions
@@ -38,10 +36,25 @@ class Server:
         if self._only_reads and any(_is_unknown_command(answer) for answer in answers):
             self._only_reads = False
             answers = await self._send(calls, in_full=False)
-        unknown = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+        unknown = [
+            at for at, answer in enumerate(answers) if isinstance(answer, ServerError) and answer.code == "NOSCRIPT"
+        ]
         if unknown:
             again = await self._send([calls[at] for at in unknown], in_full=True)
             for at, answer in zip(unknown, again, strict=True):
+                answers[at] = answer
+        return answers
+
+    async def read(self, calls: Sequence[Call]) -> list[Answer]:
+        """Return an answer for each of some calls that only read.
+
+        One whose connection broke is made again, once.  A server that did not answer in time is not asked again:
+        whoever called has waited long enough.
+        """
+        answers = await self.run(calls)
+        if broken := [at for at, answer in enumerate(answers) if _is_broken(answer)]:
+            again = await self.run([calls[at] for at in broken])
+            for at, answer in zip(broken, again, strict=True):
                 answers[at] = answer
         return answers
 
@@ -66,5 +79,9 @@ def connect(target: Target, options: RedisOptions, *, only_reads: bool) -> Serve
     return Server(Single(make(target.addresses[0])), only_reads=only_reads)
 
 
+def _is_broken(answer: Answer) -> bool:
+    return isinstance(answer, Lost) and isinstance(answer.cause, OSError) and not isinstance(answer.cause, TimeoutError)
+
+
 def _is_unknown_command(answer: Answer) -> bool:
-    return isinstance(answer, ResponseError) and "unknown command" in str(answer).lower()
+    return isinstance(answer, ServerError) and "unknown command" in str(answer).lower()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from redis.exceptions import RedisError
-
 from strata_core.errors import InvalidInputError, SchemaVersionError, StoreUnavailableError
 from strata_redis._calls import SET_UP, Call
 from strata_redis._errors import unavailable
@@ -32,7 +30,7 @@ async def look(server: Server, options: RedisOptions, where: str) -> Keys | None
         InvalidInputError: It has another number of buckets than was asked for.
     """
     tag = meta_tag(options.prefix)
-    (answer,) = await server.run([Call(tag, (b"HMGET", tag, b"format", b"buckets"))])
+    (answer,) = await server.read([Call(tag, (b"HMGET", tag, b"format", b"buckets"))])
     return _keys(answer, options, where)
 
 
@@ -58,7 +56,8 @@ async def set_up(server: Server, options: RedisOptions, where: str, *, create: b
 def not_set_up(where: str, prefix: str) -> SchemaVersionError:
     """Return the error of a call on a store that nobody has set up."""
     return SchemaVersionError(
-        f"{where}: no store with the prefix {prefix!r} was set up here; call setup(), or open it with setup='auto'",
+        f"{where}: a store with the prefix {prefix!r} was never set up; call store.setup() once, or open it for "
+        'writing with setup="auto"',
         found="none",
         supported=str(FORMAT),
     )
@@ -107,7 +106,7 @@ def _say(where: str, what: str) -> None:
 
 
 def _fields(info: Any) -> dict[str, str]:
-    if isinstance(info, RedisError) or not isinstance(info, bytes):
+    if not isinstance(info, bytes):
         return {}  # this user may not ask
     lines = (line.partition(":") for line in info.decode(errors="replace").splitlines())
     return {name: value for name, colon, value in lines if colon}

@@ -20,7 +20,7 @@ AT_ONCE: Final = 200
 async def sweep(server: Server, keys: Keys, where: str) -> int:
     """Take out what the index still holds for expired threads; return how many they were."""
     calls = [Call(tag, (b"TIME",)) for tag in keys.tags]
-    times: list[Any] = _checked(await server.run(calls), where)
+    times: list[Any] = _checked(await server.read(calls), where)
     left = {
         bucket: (b"[x", b"(x%017dg" % (int(seconds) * 1_000_000 + int(micros)))
         for bucket, (seconds, micros) in enumerate(times)
@@ -28,7 +28,7 @@ async def sweep(server: Server, keys: Keys, where: str) -> int:
     swept = 0
     while left:
         found = _checked(
-            await server.run(
+            await server.read(
                 [walk_call(keys, bucket, bounds, AT_ONCE, LEASE_CUT, (), down=False) for bucket, bounds in left.items()]
             ),
             where,

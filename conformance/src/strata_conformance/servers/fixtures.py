@@ -18,15 +18,18 @@ from strata_conformance.servers import (
     Database,
     FaultProxy,
     MissingServerError,
+    MotoServer,
     PgBouncer,
     PostgresServer,
     RedisCluster,
     RedisServer,
+    SwiftServer,
     ValkeyServer,
 )
 from strata_conformance.servers._binaries import ALLOW_MISSING
 
 __all__ = [
+    "moto_server",
     "pgbouncer",
     "postgres_database",
     "postgres_proxy",
@@ -35,6 +38,7 @@ __all__ = [
     "redis_proxy",
     "redis_server",
     "server_or_outcome",
+    "swift_server",
     "valkey_proxy",
     "valkey_server",
 ]
@@ -126,3 +130,17 @@ def redis_cluster() -> Iterator[RedisCluster]:
     """A cluster of three nodes, Valkey or Redis, for the session."""
     with server_or_outcome(RedisCluster(3)) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def moto_server() -> Iterator[MotoServer]:
+    """The S3 of moto, for the session; each test makes a bucket of its own."""
+    with server_or_outcome(MotoServer()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def swift_server() -> Iterator[SwiftServer]:
+    """The S3 of Swift, for the session; each test makes a bucket of its own."""
+    with server_or_outcome(SwiftServer()) as server:
+        yield server

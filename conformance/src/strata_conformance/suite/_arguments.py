@@ -167,6 +167,7 @@ class ArgumentRuleTests(PortTests):
             "graph_id": [1, SURROGATE, b"g", "a\x00"],
             "graph_version": [1, SURROGATE],
             "leased": [1, "yes", 0],
+            "oldest_first": [1, "yes", 0, None],
             "cursor": [1, b"x", True],
         }
         attempts = each("query", [{"states": None}, None], lambda s, query: s.list_threads(query))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
@@ -15,8 +16,9 @@ from strata_conformance._promise import promise
 from strata_conformance._samples import THREAD_IDS
 from strata_conformance.suite._bad import BAD_THREAD_IDS
 from strata_conformance.suite._base import SuiteTests
+from strata_core.blobs import thread_folder
 from strata_core.errors import InvalidInputError
-from strata_core.ports import BlobStore
+from strata_core.ports import BlobStore, StoredBlob
 
 __all__ = ["BlobStoreTests", "OpenBlobs"]
 
@@ -160,25 +162,19 @@ class BlobStoreTests(SuiteTests):
     @promise("blob-6")
     async def test_threads_of_any_id_are_kept_apart(self, open_blobs: OpenBlobs) -> None:
         """Threads whose IDs differ in any way share no blob, and deleting one leaves all others."""
-        contents = {thread: f'"{n}"'.encode() for n, thread in enumerate(THREAD_IDS)}
-        every = digest_of(A)
+        name = digest_of(A)
+        # No pair of rounds is another's, so that for any two threads there is a round in which one is deleted and the
+        # other is not.  One by one, a store behind a network would take minutes.
+        rounds = dict(zip(THREAD_IDS, itertools.combinations(range(10), 2), strict=False))
+        missing = set(THREAD_IDS)
         async with opened(open_blobs()) as blobs:
-            for thread, content in contents.items():
-                await blobs.put(thread, digest_of(content), content)
-                await blobs.put(thread, every, A)
-            own = {
-                thread: [other for other in contents if await blobs.get(thread, digest_of(contents[other])) is not None]
-                for thread in list(contents)[::5]
-            }
-            left = set(contents)
-            for thread in contents:
-                await blobs.delete_thread(thread)
-                left.remove(thread)
-                found = {other for other in contents if await blobs.get(other, every) is not None}
+            for nth in range(10):
+                await asyncio.gather(*(blobs.put(thread, name, A) for thread in missing))
+                missing = {thread for thread in THREAD_IDS if nth in rounds[thread]}
+                await asyncio.gather(*map(blobs.delete_thread, missing))
+                found = await asyncio.gather(*(blobs.get(thread, name) for thread in THREAD_IDS))
 
-                assert left == found
-
-        assert {thread: [thread] for thread in own} == own
+                assert [None if thread in missing else A for thread in THREAD_IDS] == found
 
     @promise("blob-7")
     @pytest.mark.parametrize("call", ["put", "get", "delete_thread"])
@@ -230,3 +226,32 @@ class BlobStoreTests(SuiteTests):
                 assert await other.get(f"t{nth}", name) is None
                 if not put.reached and not delete.reached:
                     return
+
+    @promise("blob-9")
+    async def test_a_store_that_lists_lists_every_blob_once(self, open_blobs: OpenBlobs) -> None:
+        """A blob store that can list its blobs (`BlobListing`) yields each once, those of a thread one after another,
+        with its thread's folder, digest, size and an aware time; also from another handle, and none that was deleted.
+        """
+        contents = [A, B, b"", b"x" * 1000]
+        threads = [*THREAD_IDS[:6], THREAD_IDS[-1]]
+        async with opened(open_blobs()) as one, opened(open_blobs()) as two:
+            if not hasattr(one, "list_blobs"):
+                pytest.skip("this blob store does not list its blobs, which is optional")
+            before = await _listed(two)
+            await asyncio.gather(*(one.put(t, digest_of(content), content) for t in threads for content in contents))
+            await one.put(threads[0], digest_of(A), A)
+            await one.delete_thread(threads[1])
+            found = await _listed(two)
+        folders = [blob.folder for blob in found]
+        kept = [thread for thread in threads if thread != threads[1]]
+
+        assert [] == before
+        assert sorted(
+            (thread_folder(t), digest_of(content), len(content)) for t in kept for content in contents
+        ) == sorted((blob.folder, blob.digest, blob.size) for blob in found)
+        assert len(kept) == len([folder for folder, _ in itertools.groupby(folders)])
+        assert all(blob.stored_at.utcoffset() is not None for blob in found)
+
+
+async def _listed(blobs: Any) -> list[StoredBlob]:
+    return [blob async for blob in blobs.list_blobs()]

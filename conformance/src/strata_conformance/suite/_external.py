@@ -20,6 +20,7 @@ from strata_core.blobs import InMemoryBlobStore
 from strata_core.capabilities import Capability
 from strata_core.errors import CorruptCheckpointError, UnsupportedError
 from strata_core.options import Deltas, Offload
+from strata_core.ports import BlobStore
 from strata_core.records import ThreadState
 
 __all__ = ["ExternalBlobTests"]
@@ -31,14 +32,21 @@ SOON = 10.0
 class ExternalBlobTests(PortTests):
     """Large values kept in a blob store of their own."""
 
+    @pytest.fixture
+    def external_blobs(self) -> BlobStore:
+        """An empty, open blob store; override it to see a store together with one of yours."""
+        return InMemoryBlobStore()
+
     @promise("external-1")
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     @pytest.mark.parametrize("seed", range(4))
-    async def test_values_in_a_blob_store_reload_equal(self, open_store: OpenStore, seed: int) -> None:
+    async def test_values_in_a_blob_store_reload_equal(
+        self, open_store: OpenStore, seed: int, external_blobs: BlobStore
+    ) -> None:
         """With offload into a separate blob store, with and without deltas, every checkpoint reloads equal, across
         restarts, other writers and stores that offload nothing new.
         """
-        blobs = InMemoryBlobStore()
+        blobs = external_blobs
         history = history_of(seed + 100, 40)
         options: dict[str, Any] = {}
         async with open_store() as store:
@@ -53,11 +61,13 @@ class ExternalBlobTests(PortTests):
 
     @promise("external-2")
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
-    async def test_a_missing_blob_is_an_error_that_names_it(self, open_store: OpenStore) -> None:
+    async def test_a_missing_blob_is_an_error_that_names_it(
+        self, open_store: OpenStore, external_blobs: BlobStore
+    ) -> None:
         """A load whose blob is missing raises CorruptCheckpointError, which names the thread, the checkpoint and the
         digest; it never returns a part, nor an earlier checkpoint.
         """
-        blobs = InMemoryBlobStore()
+        blobs = external_blobs
         digest = "sha256:" + hashlib.sha256(json.dumps(BIG).encode()).hexdigest()
         async with open_store(offload=Offload(threshold=100, blobs=blobs)) as store:
             await store.save(checkpoint(state={"n": 0}))
@@ -91,11 +101,11 @@ class ExternalBlobTests(PortTests):
     @promise("external-4")
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     @pytest.mark.requires(Capability.RETENTION)
-    async def test_a_purge_takes_the_threads_blobs(self, open_store: OpenStore) -> None:
+    async def test_a_purge_takes_the_threads_blobs(self, open_store: OpenStore, external_blobs: BlobStore) -> None:
         """A purge deletes the blobs of the threads that it takes from their blob store, and those of no other
         thread; a purged thread can be saved and loaded again.
         """
-        blobs = InMemoryBlobStore()
+        blobs = external_blobs
         digest = "sha256:" + hashlib.sha256(json.dumps(BIG).encode()).hexdigest()
         async with open_store(offload=Offload(threshold=100, blobs=blobs)) as store:
             for thread in ("gone", "kept"):

@@ -83,8 +83,8 @@ class QueryTests(PortTests):
     @queries
     @pytest.mark.parametrize("status", list(CheckpointStatus))
     async def test_a_summary_tells_the_latest_checkpoint(self, open_store: OpenStore, status: CheckpointStatus) -> None:
-        """A summary holds everything of the thread's latest checkpoint but the state, its sequence, and as its time
-        the later of created_at and resumed_at.
+        """A summary holds everything of the thread's latest checkpoint but the state, its sequence and revision, and
+        as its time the later of created_at and resumed_at.
         """
         record = every_field("t", status)
         bare = checkpoint("bare", status, at=BASE - SECOND)
@@ -94,8 +94,11 @@ class QueryTests(PortTests):
             await store.save(record)
             await store.save(bare)
             page = await store.list_threads()
+            latest, latest_bare = await store.load("t"), await store.load("bare")
 
         assert record.resumed_at is not None
+        assert latest is not None
+        assert latest_bare is not None
         assert [
             ThreadSummary(
                 "t",
@@ -103,13 +106,14 @@ class QueryTests(PortTests):
                 ThreadState.RESUMED,
                 status,
                 record.resumed_at,
+                latest.revision,
                 record.suspended_node,
                 record.next_node,
                 record.wait,
                 record.graph,
                 record.metadata,
             ),
-            ThreadSummary("bare", 0, ThreadState(status.value), status, bare.created_at),
+            ThreadSummary("bare", 0, ThreadState(status.value), status, bare.created_at, latest_bare.revision),
         ] == list(page.threads)
         assert page.next_cursor is None
 

@@ -177,6 +177,7 @@ class Machine(Driver):
         due=st.sampled_from([None, None, None, 1, 2]),
         leased=st.sampled_from([None, None, True, False]),
         limit=st.integers(1, 3),
+        oldest_first=st.booleans(),
     )
     def list_threads(
         self,
@@ -189,6 +190,7 @@ class Machine(Driver):
         due: int | None,
         leased: bool | None,
         limit: int,
+        oldest_first: bool,
     ) -> None:
         query = ThreadQuery(
             states=wanted,
@@ -200,6 +202,7 @@ class Machine(Driver):
             due_before=None if due is None else BASE + due * DAY,
             leased=leased,
             limit=limit,
+            oldest_first=oldest_first,
         )
         found = self._model.listed(query)
         for start in range(0, len(found) or 1, limit):

@@ -144,10 +144,11 @@ class PortModel:
         return len(gone)
 
     def listed(self, query: ThreadQuery) -> list[LogEntry]:
-        """Return the latest checkpoints of all threads that pass every filter, newest first."""
+        """Return the latest checkpoints of all threads that pass every filter, in the order asked for."""
         latest = [thread.entries[-1] for thread in self._threads.values() if thread.entries]
         found = [entry for entry in latest if self._passes(entry.checkpoint, query)]
-        found.sort(key=lambda e: (e.checkpoint.updated_at, e.checkpoint.thread_id.encode()), reverse=True)
+        newest_first = not query.oldest_first
+        found.sort(key=lambda e: (e.checkpoint.updated_at, e.checkpoint.thread_id.encode()), reverse=newest_first)
         return found
 
     def _passes(self, checkpoint: Checkpoint, query: ThreadQuery) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strata_conformance._promise import promise
-from strata_conformance._samples import BASE, LONG, checkpoint, completed
+from strata_conformance._samples import BASE, LONG, THREAD_IDS, checkpoint, completed
 from strata_conformance.suite._base import OpenStore, PortTests
 from strata_conformance.suite._listing import SECOND, pages, queries
 from strata_core.errors import InvalidInputError
@@ -74,5 +74,48 @@ class PagingTests(PortTests):
             await store.save(checkpoint())
             with pytest.raises(InvalidInputError) as caught:
                 await store.list_threads(ThreadQuery(cursor=cursor))
+
+        assert "cursor" == caught.value.argument
+
+    @promise("list-16")
+    @queries
+    async def test_the_oldest_come_first_when_asked_for(self, open_store: OpenStore) -> None:
+        """With `oldest_first` the order is the other way round, by time and by ID, on each page and from page to page;
+        filters hold, and a thread that does not change while others are updated and added is seen exactly once.
+        """
+        async with open_store() as store:
+            for n, thread in enumerate(THREAD_IDS):
+                await store.save(checkpoint(thread, at=BASE + (n % 3) * SECOND, metadata={"odd": str(n % 2)}))
+            every = await pages(store, limit=7, oldest_first=True)
+            odd = await pages(store, limit=5, oldest_first=True, metadata={"odd": "1"})
+            seen, cursor = [], None
+            changed: set[str] = set()
+            while len(changed) < len(THREAD_IDS):
+                page = await store.list_threads(ThreadQuery(limit=3, oldest_first=True, cursor=cursor))
+                seen += [thread.thread_id for thread in page.threads if thread.thread_id not in changed]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+                changed.add(page.threads[0].thread_id)
+                await store.save(completed(page.threads[0].thread_id, at=BASE + 60 * SECOND))
+
+        places = sorted((n % 3, thread.encode()) for n, thread in enumerate(THREAD_IDS))
+        expected = [thread.decode() for _, thread in places]
+        assert expected == [thread for page in every for thread in page]
+        assert [thread for thread in expected if THREAD_IDS.index(thread) % 2] == [t for page in odd for t in page]
+        assert expected == seen
+
+    @promise("list-17")
+    @queries
+    @pytest.mark.parametrize("oldest_first", [True, False])
+    async def test_a_cursor_is_of_one_order(self, open_store: OpenStore, oldest_first: bool) -> None:
+        """A cursor of a listing in one order raises InvalidInputError that names it when it is given to the other."""
+        async with open_store() as store:
+            for n in range(3):
+                await store.save(checkpoint(f"t{n}"))
+            page = await store.list_threads(ThreadQuery(limit=1, oldest_first=oldest_first))
+            turned = ThreadQuery(limit=1, oldest_first=not oldest_first, cursor=page.next_cursor)
+            with pytest.raises(InvalidInputError) as caught:
+                await store.list_threads(turned)
 
         assert "cursor" == caught.value.argument

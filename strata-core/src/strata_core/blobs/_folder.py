@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from strata_core.blobs._files import FOLDER, INNER_FOLDER, empty, holds, make_durably, opened, read, sync, write
-from strata_core.blobs._names import blob_file, check_content, thread_folder
+from strata_core.blobs._names import blob_file, check_content, digest_of_file, is_thread_folder, thread_folder
 from strata_core.blobs._threads import run_to_the_end
 from strata_core.errors import InvalidInputError, StoreUnavailableError
+from strata_core.ports import StoredBlob
 
 __all__ = ["FileSystemBlobStore"]
 
@@ -60,6 +64,11 @@ class FileSystemBlobStore:
         folder = thread_folder(thread_id)
         await run_to_the_end(lambda: self._delete(folder))
 
+    async def list_blobs(self) -> AsyncIterator[StoredBlob]:
+        for folder in await asyncio.to_thread(self._folders):
+            for blob in await asyncio.to_thread(self._blobs, folder):
+                yield blob
+
     def _put(self, folder: str, name: str, content: bytes) -> None:
         path = self._root / folder
         maybe_written = False
@@ -102,6 +111,37 @@ class FileSystemBlobStore:
             return
         except OSError as error:
             raise _unavailable("delete the blobs in", path, error, maybe_written=True) from error
+
+    def _folders(self) -> list[str]:
+        try:
+            return sorted(path.name for path in self._root.iterdir() if is_thread_folder(path.name))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _unavailable("list the blobs in", self._root, error) from error
+
+    def _blobs(self, folder: str) -> list[StoredBlob]:
+        path = self._root / folder
+        found = []
+        try:
+            with opened(path, INNER_FOLDER) as inside, os.scandir(inside) as entries:
+                for entry in entries:
+                    digest = digest_of_file(entry.name)
+                    if digest is None:
+                        continue
+                    try:
+                        about = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:  # deleted since
+                        continue
+                    if stat.S_ISREG(about.st_mode):
+                        found.append(
+                            StoredBlob(folder, digest, about.st_size, datetime.fromtimestamp(about.st_mtime, UTC))
+                        )
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _unavailable("list the blobs in", path, error) from error
+        return sorted(found, key=lambda blob: blob.digest)
 
 
 def _absolute(root: object) -> Path:

@@ -9,11 +9,13 @@ from typing import Final
 from strata_core._validation import check_thread_id
 from strata_core.errors import InvalidInputError
 
-__all__ = ["blob_file", "check_content", "thread_folder"]
+__all__ = ["blob_file", "check_content", "digest_of_file", "is_thread_folder", "thread_folder", "thread_of_folder"]
 
 _LONGEST_IN_HEX: Final = 127
 """UTF-8 bytes of the longest thread ID that is spelled out: twice as many hex digits still fit into one file name."""
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
+_FILE: Final = re.compile(r"[0-9a-f]{64}")
+_HASHED: Final = re.compile(r"sha256-[0-9a-f]{64}")
 
 
 def thread_folder(thread_id: object) -> str:
@@ -43,6 +45,35 @@ def blob_file(digest: object) -> str:
     if found is None:
         raise InvalidInputError("digest", f"must be 'sha256:' and 64 lower-case hex digits, not {digest[:100]!r}")
     return found[1]
+
+
+def thread_of_folder(folder: str) -> str | None:
+    """Return the thread whose folder this is; None for a name that is hashed, which nobody can turn back.
+
+    Raises:
+        ValueError: No thread's folder has this name.
+    """
+    if _HASHED.fullmatch(folder) is not None:
+        return None
+    thread_id = bytes.fromhex(folder).decode()
+    if thread_folder(thread_id) != folder:  # capitals, white space, an ID that would be hashed
+        message = f"{folder!r} is no thread's folder"
+        raise ValueError(message)
+    return thread_id
+
+
+def is_thread_folder(folder: str) -> bool:
+    """Tell whether a thread's folder can have this name."""
+    try:
+        thread_of_folder(folder)
+    except ValueError:
+        return False
+    return True
+
+
+def digest_of_file(name: str) -> str | None:
+    """Return the digest of the blob that has this file name; None when no blob has."""
+    return None if _FILE.fullmatch(name) is None else f"sha256:{name}"
 
 
 def check_content(content: object) -> bytes:

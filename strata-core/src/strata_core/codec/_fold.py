@@ -13,7 +13,7 @@ from strata_core.codec._versions import MalformedRecordError, check_version
 from strata_core.errors import CorruptCheckpointError, SchemaVersionError
 from strata_core.rows import Row
 
-__all__ = ["Folded", "fold_rows"]
+__all__ = ["Folded", "fold_rows", "row_references"]
 
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
@@ -54,14 +54,39 @@ def fold_rows(thread_id: str, rows: Sequence[Row], first: int) -> Iterator[Folde
             else:
                 state, references = _merged(body, state, references, row)
         except SchemaVersionError as error:
-            raise SchemaVersionError(
-                f"checkpoint {thread_id!r} #{row.sequence}: {error}", found=error.found, supported=error.supported
-            ) from None
+            raise _at(row, thread_id, error) from None
         except ValueError as error:
             raise CorruptCheckpointError(thread_id, row.sequence, str(error)) from None
         if row.sequence >= first:
             yield Folded(row, copy_json(state), dict(references))
         previous = row
+
+
+def row_references(thread_id: str, rows: Sequence[Row]) -> set[str]:
+    """Return the digests that stand in these rows themselves, whatever they build on.
+
+    Raises:
+        CorruptCheckpointError: A body is malformed.
+        SchemaVersionError: A row is of a newer format.
+    """
+    digests: set[str] = set()
+    for row in rows:
+        try:
+            body, is_whole = _body(row)
+            if row.version.startswith("1.9."):
+                state = _dict(body.get("whole" if is_whole else "set"), "state")
+                digests.update(_digests(body.get("blobs", {}), state).values())
+        except SchemaVersionError as error:
+            raise _at(row, thread_id, error) from None
+        except ValueError as error:
+            raise CorruptCheckpointError(thread_id, row.sequence, str(error)) from None
+    return digests
+
+
+def _at(row: Row, thread_id: str, error: SchemaVersionError) -> SchemaVersionError:
+    return SchemaVersionError(
+        f"checkpoint {thread_id!r} #{row.sequence}: {error}", found=error.found, supported=error.supported
+    )
 
 
 def _check_place(row: Row, previous: Row | None) -> None:

@@ -29,12 +29,41 @@ _LOWEST: Final = -_HIGHEST
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
+class _Quoted(dict[str, str]):
+    """Texts with their JSON form, as they were written lately.
+
+    Looking at every character is what takes longest in JSON, and most texts of a state are those of the save before.
+    """
+
+    most = 4 << 20
+    """Bytes, roughly, after which it starts anew; twice that for texts that are not Latin."""
+    longest = 1 << 20
+    """Characters; a longer text is not kept."""
+    each = 200
+    """Bytes, roughly, that a short text takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size = 0
+
+    def __missing__(self, text: str) -> str:
+        quoted = encode_basestring(text)
+        if len(text) <= self.longest:
+            cost = self.each + 2 * len(text)
+            if self._size + cost > self.most:
+                self.clear()
+                self._size = 0
+            self._size += cost
+            self[text] = quoted
+        return quoted
+
+
 def _make_encoder() -> Callable[[Any], str]:
     """Return the standard library's encoder in its compact form; `json.JSONEncoder` makes a C encoder at each call."""
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:  # an interpreter without it
         return json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
-    encode = make(None, None, encode_basestring, None, ":", ",", False, False, False)
+    encode = make(None, None, _Quoted().__getitem__, None, ":", ",", False, False, False)
     return lambda value: "".join(encode(value, 0))
 
 

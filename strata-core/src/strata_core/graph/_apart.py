@@ -35,6 +35,8 @@ async def walk_apart(outer: Level[Any], fan_out: FanOut[Any], plan: Plan[C], sta
     """
     anchor = bytes.fromhex(visit_key(outer.thread_id, path, outer.trail)) if plan.uses_context else b""
     journal: Journal[C] = Journal(plan, outer.thread_id, {}, Trail(anchor))
-    level = Level(plan, outer.thread_id, journal, fan_out, outer.shown_metadata, outer.clock, f"{path}\0")
+    level = Level(
+        plan, outer.thread_id, journal, fan_out, outer.shown_metadata, outer.clock, f"{path}\0", outer.emitter
+    )
     level.node, level.state = plan.entry, state
     return cast("Completed[C]", await level.walk()).state

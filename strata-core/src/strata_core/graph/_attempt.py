@@ -118,10 +118,16 @@ async def _wait_for_next(
     if not again:
         raise NodeFailedError(error, failures, inner)
     _log.info("thread %r: attempt %d of node %r failed: %s", level.thread_id, failures, node.name, type(error).__name__)
-    if level.stop.check() is None and (delay := retry.delay(failures)) > 0:
+    delay = retry.delay(failures)
+    emitter = level.emitter
+    if emitter is not None:
+        emitter.retry(level, node, failures, error, delay)
+    if level.stop.check() is None and delay > 0:
         await level.stop.guard(level.clock.sleep(delay))
     if level.stop.check() is not None:
         raise StoppedError
+    if emitter is not None:
+        await emitter.begin(level, node, failures + 1)
 
 
 async def _attempt(level: Level[S], node: Node, number: int) -> S:
@@ -245,6 +251,7 @@ async def choose_way(level: Level[S], node: Node, router: Router, state: S) -> N
 
 def context(level: Level[S], node: Node) -> NodeContext[S]:
     """Return what a node is told besides the state."""
+    emitter = level.emitter
     return NodeContext(
         level.thread_id,
         node.name,
@@ -253,4 +260,5 @@ def context(level: Level[S], node: Node) -> NodeContext[S]:
         level.shown_metadata,
         level.stop.token,
         visit_key(level.thread_id, level.path + node.name, level.trail),
+        None if emitter is None else emitter.writer(level.path, node.name),
     )

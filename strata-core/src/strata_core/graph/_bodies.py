@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from strata_core.graph._context import NodeContext
 from strata_core.graph._drafts import BodyDraft, Draft, NodeDraft
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._state import state_class
 
 if TYPE_CHECKING:
     from strata_core.graph._compiled import CompiledGraph
+    from strata_core.graph._context import NodeContext
 
 __all__ = ["BodyCalls"]
 

@@ -28,7 +28,6 @@ class BoundariesJournal(StoreJournal[S]):
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata, store)
-        self._revision: Revision | None = None
         self._resumes = False
         self.records_completion = plan.completion_record
 
@@ -60,6 +59,6 @@ class BoundariesJournal(StoreJournal[S]):
             raise SupersededError from None
 
     def _written(self, what: Writing, write_id: bytes, answer: int) -> None:
+        self._revision = Revision(answer, write_id)
         if what is Writing.FIRST:
-            self._revision = Revision(answer, write_id)
             self.trail.follow(*(self.carried or (write_id, 0)))

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from strata_core._statuses import WaitKind
 from strata_core._validation import check_owner, check_thread_id, check_ttl, shown
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import GraphValidationError, InvalidInputError
 from strata_core.graph._bodies import BodyCalls
-from strata_core.graph._compiled import CompiledGraph
-from strata_core.graph._context import NodeContext
 from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft, WaitDraft
 from strata_core.graph._handlers import Handler, HandlerError, inspect_handler
-from strata_core.graph._linking import link
-from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
-from strata_core.graph._problems import GraphProblem, ProblemCode
-from strata_core.graph._results import Interrupted
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._state import StateCodec, state_class
-from strata_core.graph._upcasting import Upcast, checked_upcast
-from strata_core.records import GraphIdentity, WaitKind
+
+# What checks and runs a graph is imported by `compile`: it takes as long as all the rest.
+if TYPE_CHECKING:
+    from strata_core.graph._compiled import CompiledGraph
+    from strata_core.graph._context import NodeContext
+    from strata_core.graph._results import Interrupted
+    from strata_core.graph._upcasting import Upcast
+    from strata_core.records import GraphIdentity
 
 __all__ = ["StateGraph"]
 
@@ -243,12 +244,16 @@ class StateGraph(BodyCalls[S]):
             InvalidInputError: An argument breaks a rule.
         """
         if identity is not None:
+            from strata_core.records import GraphIdentity
+
             if not isinstance(identity, GraphIdentity):
                 raise InvalidInputError("identity", f"must be a GraphIdentity, not {type(identity).__name__}")
             check_thread_id(identity.id, "identity.id")
             check_thread_id(identity.version, "identity.version")
         _check_policy(checkpointing)
         if upcast is not None:
+            from strata_core.graph._upcasting import checked_upcast
+
             upcast = checked_upcast(upcast, None if identity is None else identity.version)
         check_ttl(lease_ttl, "lease_ttl")
         if owner is not None:
@@ -259,6 +264,10 @@ class StateGraph(BodyCalls[S]):
         announce = None if on_interrupted is None else _hook("on_interrupted", on_interrupted)
         if announce is not None and announce.wants_context:
             raise InvalidInputError("on_interrupted", "requires two parameters, and is given one: the Interrupted")
+        from strata_core.graph._compiled import CompiledGraph
+        from strata_core.graph._linking import link
+        from strata_core.graph._plan import Plan
+        from strata_core.graph._problems import GraphProblem, ProblemCode
         from strata_core.graph._type_problems import find_type_problems
         from strata_core.graph._validate import find_problems
 

@@ -16,18 +16,19 @@ from strata_core.graph._results import Cancelled, Failed, RunResult
 from strata_core.graph._signal import signal_thread
 from strata_core.graph._signals import EventSignal, HumanSignal, LevelSignals
 from strata_core.graph._start import start_thread
+from strata_core.graph._stream_calls import StreamCalls
 from strata_core.graph._sweep import ListingStore, SweepReport
 from strata_core.graph._sync import SyncCalls
 from strata_core.graph._wake import wake_threads
 from strata_core.ports import CheckpointStore
-from strata_core.records import GraphIdentity
+from strata_core.records import GraphIdentity, Revision
 
 __all__ = ["CompiledGraph"]
 
 S = TypeVar("S")
 
 
-class CompiledGraph(SyncCalls[S]):
+class CompiledGraph(SyncCalls[S], StreamCalls[S]):
     """A graph that is ready to run.  Immutable, and safe to share between tasks, threads and event loops.
 
     A graph's own trouble is a result; misuse and a store that is down raise.
@@ -88,7 +89,7 @@ class CompiledGraph(SyncCalls[S]):
             state: The state to begin with; never changed.
             store: Where checkpoints go; None to keep nothing.  A run without a store that stops at a boundary returns
                 `Interrupted` with the state, and cannot be resumed.
-            metadata: Stamped on every checkpoint: str to str; the prefix ``strata.`` is refused.
+            metadata: Stamped on every checkpoint: str to str, at most 64 pairs; the prefix ``strata.`` is refused.
             deadline: When to stop: an aware time, or a time from now.
             cancellation: Stops the run from elsewhere.
             if_exists: What to do when the thread has a checkpoint: ``append`` a new execution to its log, or return
@@ -106,7 +107,8 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule; nothing has run.
             StoreUnavailableError: The store is down.
-            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+            asyncio.CancelledError: The calling task was cancelled.  Under either policy the `cancelled` checkpoint is
+                written before that, if the thread was taken by then and the store answers within 5 seconds.
         """
         return await start_thread(
             self._plan,
@@ -125,6 +127,7 @@ class CompiledGraph(SyncCalls[S]):
         signal: HumanSignal | LevelSignals | None,
         store: CheckpointStore,
         *,
+        expected: Revision | None = None,
         deadline: datetime | timedelta | None = None,
         cancellation: CancellationToken | None = None,
     ) -> RunResult[S]:
@@ -146,13 +149,17 @@ class CompiledGraph(SyncCalls[S]):
             signal: The answer; None for a failed or cancelled thread, as it is.  `LevelSignals.event` answers an event
                 wait as `signal` does, and `LevelSignals.due` wakes or times out this one thread as `wake_due` does.
             store: Where the thread is.
+            expected: The checkpoint that this answers: the `revision` that a `load`, a listing or `Interrupted` told.
+                When another one is the latest by now, nothing is done: `CHANGED`.  None for whichever is the latest,
+                which may be another stop than the one that the person has seen.
             deadline: When to stop: an aware time, or a time from now.
             cancellation: Stops the run from elsewhere.
 
         Returns:
             What the run comes to; or `Failed` with the code of a refusal, and nothing is written: `NOT_FOUND`,
-            `ALREADY_RESUMED`, `RUNNING`, `COMPLETED`, `ENDED`, `WRONG_GRAPH`, `WRONG_WAIT`, `SIGNAL_REQUIRED`,
-            `INVALID_SIGNAL`, `UNKNOWN_LEVEL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`; for an event or a time also
+            `CHANGED`, `ALREADY_RESUMED`, `RUNNING`, `COMPLETED`, `ENDED`, `WRONG_GRAPH`, `WRONG_WAIT`,
+            `SIGNAL_REQUIRED`, `INVALID_SIGNAL`, `UNKNOWN_LEVEL`, `REHYDRATION_FAILED`,
+            `UNKNOWN_NODE`; for an event or a time also
             `WRONG_EVENT`, `NOT_DUE`, `NEVER_DUE`, `NOT_WAITING`; and `LEASE_HELD` when somebody's live lease is on the
             thread, whose latest checkpoint is still the same.  `Cancelled` with `TIMED_OUT` when the thread was due,
             had no timeout route, and was ended.
@@ -160,9 +167,12 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             StoreUnavailableError: The store is down.
-            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+            asyncio.CancelledError: The calling task was cancelled.  Under either policy the `cancelled` checkpoint is
+                written before that, if the thread was taken by then and the store answers within 5 seconds.
         """
-        return await resume_thread(self._plan, thread_id, signal, store, deadline=deadline, cancellation=cancellation)
+        return await resume_thread(
+            self._plan, thread_id, signal, store, expected=expected, deadline=deadline, cancellation=cancellation
+        )
 
     async def signal(
         self,
@@ -170,6 +180,7 @@ class CompiledGraph(SyncCalls[S]):
         event: EventSignal,
         store: CheckpointStore,
         *,
+        expected: Revision | None = None,
         deadline: datetime | timedelta | None = None,
         cancellation: CancellationToken | None = None,
     ) -> RunResult[S]:
@@ -188,20 +199,24 @@ class CompiledGraph(SyncCalls[S]):
             thread_id: The thread.
             event: The event; compared by its exact type.
             store: Where the thread is.
+            expected: The checkpoint that this answers, as for `resume`.
             deadline: When to stop: an aware time, or a time from now.
             cancellation: Stops the run from elsewhere.
 
         Returns:
             What the run comes to; or `Failed` with the code of a refusal, and nothing is written: `NOT_FOUND`,
-            `ALREADY_RESUMED`, `RUNNING`, `COMPLETED`, `ENDED`, `WRONG_GRAPH`, `WRONG_WAIT`, `WRONG_EVENT`,
-            `NOT_WAITING`, `INVALID_SIGNAL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`, `LEASE_HELD`.
+            `CHANGED`, `ALREADY_RESUMED`, `RUNNING`, `COMPLETED`, `ENDED`, `WRONG_GRAPH`, `WRONG_WAIT`,
+            `WRONG_EVENT`, `NOT_WAITING`, `INVALID_SIGNAL`, `REHYDRATION_FAILED`, `UNKNOWN_NODE`, `LEASE_HELD`.
 
         Raises:
             InvalidInputError: An argument breaks a rule.
             StoreUnavailableError: The store is down.
-            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+            asyncio.CancelledError: The calling task was cancelled.  Under either policy the `cancelled` checkpoint is
+                written before that, if the thread was taken by then and the store answers within 5 seconds.
         """
-        return await signal_thread(self._plan, thread_id, event, store, deadline=deadline, cancellation=cancellation)
+        return await signal_thread(
+            self._plan, thread_id, event, store, expected=expected, deadline=deadline, cancellation=cancellation
+        )
 
     async def wake_due(self, store: ListingStore, *, limit: int = 100, concurrency: int = 10) -> SweepReport[S]:
         """Go on with the threads whose timer or timeout is due, several at once.  Nothing wakes by itself: call this on
@@ -218,8 +233,8 @@ class CompiledGraph(SyncCalls[S]):
 
         Args:
             store: Where the threads are; it must be able to list them.
-            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.  The threads that
-                were updated last come first: call again while the report is not complete, lest the oldest never wake.
+            limit: How many threads to wake at most, 1 to 1,000; those that are refused do not count.  Those that
+                were updated longest ago come first, so that none starves, however many come due.
             concurrency: How many at once, 1 to 1,000.
 
         Returns:
@@ -271,7 +286,8 @@ class CompiledGraph(SyncCalls[S]):
         Raises:
             InvalidInputError: An argument breaks a rule.
             StoreUnavailableError: The store is down.
-            asyncio.CancelledError: The calling task was cancelled.  The `cancelled` checkpoint is written.
+            asyncio.CancelledError: The calling task was cancelled.  Under either policy the `cancelled` checkpoint is
+                written before that, if the thread was taken by then and the store answers within 5 seconds.
         """
         return await recover_thread(self._plan, thread_id, store, deadline=deadline, cancellation=cancellation)
 
@@ -284,7 +300,7 @@ class CompiledGraph(SyncCalls[S]):
         Args:
             store: Where they are.
             limit: How many threads to take at most, 1 to 1,000; those that are refused or cannot be read do not count.
-                The threads that were updated last come first: call again while the report is not complete.
+                The threads that were updated longest ago come first: call again while the report is not complete.
             concurrency: How many at once, 1 to 1,000.
 
         Returns:
@@ -301,26 +317,34 @@ class CompiledGraph(SyncCalls[S]):
         return await recover_threads(self._plan, store, limit=limit, concurrency=concurrency)
 
     async def end(
-        self, thread_id: str, store: CheckpointStore, *, by: str | None = None, reason: str | None = None
+        self,
+        thread_id: str,
+        store: CheckpointStore,
+        *,
+        by: str | None = None,
+        reason: str | None = None,
+        expected: Revision | None = None,
     ) -> Cancelled | Failed:
         """End a thread where it stands; it can never be resumed after that.
 
         Takes an interrupted, failed or cancelled thread, a running one that no live lease holds, and a resumed one,
-        because its process may have died: this is the way out of a thread that is stuck.
+        because its process may have died: this is the way out of a thread that is stuck.  The row that ends it carries
+        the identity of the graph that ended it, as every row names the graph that wrote it.
 
         Args:
             thread_id: The thread.
             store: Where it is.
             by: Who ends it; kept in the metadata as ``strata.ended_by``.
             reason: Why; kept in the metadata as ``strata.ended_reason``.
+            expected: The checkpoint at which to end it, as for `resume`.
 
         Returns:
-            `Cancelled` with the reason `ENDED`; or `Failed` with the code of a refusal: `NOT_FOUND`, `COMPLETED`,
-            `ENDED` (also when somebody else's end or a timeout was faster), `LEASE_HELD`, `WRONG_GRAPH`, or
-            `ALREADY_RESUMED` when somebody else went on with it.
+            `Cancelled` with the reason `ENDED`; or `Failed` with the code of a refusal: `NOT_FOUND`, `CHANGED`,
+            `COMPLETED`, `ENDED` (also when somebody else's end or a timeout was faster), `LEASE_HELD`,
+            `WRONG_GRAPH`, or `ALREADY_RESUMED` when somebody else went on with it.
 
         Raises:
             InvalidInputError: An argument breaks a rule.
             StoreUnavailableError: The store is down.
         """
-        return await end_thread(self._plan, thread_id, store, by, reason)
+        return await end_thread(self._plan, thread_id, store, by, reason, expected)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
@@ -43,6 +43,31 @@ class NodeContext(Generic[S]):
     metadata: Mapping[str, str]
     cancellation: CancellationToken
     idempotency_key: str
+    _emit: Callable[[Any], Awaitable[None]] | None = attrs.field(default=None, eq=False, repr=False)
+
+    def emit(self, value: Any) -> Awaitable[None]:
+        """Tell whoever streams the run something, such as a piece of text: it comes as `Emitted`.  Nobody else sees it.
+
+        It never waits, and may be called from the node's thread.  What an async node tells without awaiting anything
+        waits in memory: ``await ctx.emit(piece)`` goes on when the stream has room.
+
+        Args:
+            value: Anything; handed over as it is, so it must not be changed afterwards.
+        """
+        return _NOBODY if self._emit is None else self._emit(value)
+
+
+class _Nobody:
+    """Stands for a consumer who is never waited for."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield  # what makes it a generator
+
+
+_NOBODY: Final[Awaitable[None]] = _Nobody()
 
 
 class Trail:

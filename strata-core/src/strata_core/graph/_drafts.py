@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strata_core.records import WaitKind
-
 if TYPE_CHECKING:
     from strata_core.graph._nodes import Body
     from strata_core.graph._problems import GraphProblem
+    from strata_core.records import WaitKind
 
 __all__ = ["BodyDraft", "Draft", "EdgeDraft", "NodeDraft", "RouteDraft", "WaitDraft"]
 

@@ -46,7 +46,6 @@ class EveryNodeJournal(StoreJournal[S]):
         super().__init__(plan, thread_id, metadata, store)
         self._stop = stop
         self._keeper: LeaseKeeper | None = None
-        self._revision: Revision | None = None
         self._sent = 0.0
 
     @property
@@ -87,6 +86,7 @@ class EveryNodeJournal(StoreJournal[S]):
         try:
             await self._write(Writing.FIRST, write_id, write)
         except LeaseLostError:
+            self._stop.why_lost = lambda: "it was lost before the store's answer to taking it had come"
             self._stop.fire(CancelReason.LEASE_LOST)
             raise SupersededError from None
         except ConflictError:
@@ -128,6 +128,7 @@ class EveryNodeJournal(StoreJournal[S]):
         )
         # A process that was frozen must not begin the next node before the loop has told that the lease is lost.
         self._stop.is_overdue = self._keeper.is_overdue
+        self._stop.why_lost = self._keeper.why_lost
 
     def commit(self, at: Position[S]) -> Coroutine[Any, Any, None]:
         return self._append(CheckpointStatus.RUNNING, at, None, Writing.STEP)
@@ -159,6 +160,7 @@ class EveryNodeJournal(StoreJournal[S]):
         try:
             await self._write(what, write_id, write)
         except ConflictError as error:
+            keeper.was_refused(by_lease=isinstance(error, LeaseLostError))
             self._stop.fire(CancelReason.LEASE_LOST)
             if not isinstance(error, LeaseLostError):
                 _log.warning("thread %r was written by somebody without its lease", self._thread_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from strata_core._guess import did_you_mean
@@ -142,9 +142,13 @@ class Group:
         branches = self._branches
         fan_out: FanOut[Any] = FanOut(level.stop, lambda number: f"branch {branches[number].name!r}")
         path = f"{level.path}{node.name}\0"
-        results = await level.stop.guard(
-            fan_out.run(len(branches), lambda number: _run(level, fan_out, path, branches[number]), self._limit)
-        )
+
+        def run(number: int) -> Coroutine[Any, Any, Any]:
+            return _run(level, fan_out, path, branches[number])
+
+        emitter = level.emitter
+        job = run if emitter is None else emitter.jobs(level, node, lambda number: branches[number].name, run)
+        results = await level.stop.guard(fan_out.run(len(branches), job, self._limit))
         return await consult_state(
             level, "the reducer", level.state_class, self._reducer, isolate(level.state), results
         )
@@ -170,6 +174,7 @@ async def _run(level: Level[Any], fan_out: FanOut[Any], path: str, branch: Branc
 
 
 def _context(level: Level[Any], fan_out: FanOut[Any], path: str, branch: Branch) -> NodeContext[Any]:
+    emitter = level.emitter
     return NodeContext(
         level.thread_id,
         branch.name,
@@ -178,4 +183,5 @@ def _context(level: Level[Any], fan_out: FanOut[Any], path: str, branch: Branch)
         level.shown_metadata,
         fan_out.token,
         visit_key(level.thread_id, path + branch.name, level.trail),
+        None if emitter is None else emitter.writer(path, branch.name),
     )

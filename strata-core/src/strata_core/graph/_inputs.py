@@ -9,8 +9,9 @@ from typing import Final
 from strata_core._validation import check_moment, shown
 from strata_core.errors import InvalidInputError
 from strata_core.graph._cancellation import CancellationToken
+from strata_core.records import Revision
 
-__all__ = ["check_if_exists", "check_limits", "check_store"]
+__all__ = ["check_expected", "check_if_exists", "check_limits", "check_store"]
 
 _METHODS: Final = (
     "save",
@@ -38,6 +39,14 @@ def check_if_exists(if_exists: object) -> bool:
     if if_exists not in ("append", "error"):
         raise InvalidInputError("if_exists", f"must be 'append' or 'error', not {shown(if_exists)}")
     return if_exists == "error"
+
+
+def check_expected(expected: object) -> None:
+    """Refuse what names no checkpoint; None names any."""
+    if expected is None or isinstance(expected, Revision):
+        return
+    hint = "; Revision.parse reads its text" if isinstance(expected, str) else ""
+    raise InvalidInputError("expected", f"must be a Revision or None, not {type(expected).__name__}{hint}")
 
 
 def check_limits(deadline: object, cancellation: object) -> None:

@@ -180,6 +180,11 @@ class Journal(Generic[S]):
         """
         return None
 
+    @property
+    def revision(self) -> Revision | None:
+        """The row that was written last; None before there is one, and without a store."""
+        return None
+
     async def latest(self) -> Checkpoint | None:
         """Return the thread's latest checkpoint, whoever wrote it."""
         return None
@@ -199,7 +204,12 @@ class StoreJournal(Journal[S]):
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata)
         self._store = store
+        self._revision: Revision | None = None
         self._pending: tuple[Writing, bytes, Callable[[], Awaitable[Any]]] | None = None
+
+    @property
+    def revision(self) -> Revision | None:
+        return self._revision
 
     async def finish(self, at: Position[S], expected: Revision) -> None:
         """Append the only row that a resume needs whose boundary is on an end of the graph: nothing runs any more.

@@ -18,6 +18,8 @@ __all__ = ["LeaseKeeper"]
 
 _log: Final = logging.getLogger("strata_core.graph")
 
+_TAKEN: Final = "the store says that it has expired, or that somebody else has taken the thread"
+
 
 class LeaseKeeper:
     """Renews a lease at a third of its life, in the background, and says when it is lost.
@@ -35,7 +37,8 @@ class LeaseKeeper:
         on_lost: Called once when the lease is lost.
     """
 
-    __slots__ = ("_alarm", "_clock", "_on_lost", "_renewal", "_store", "_ttl", "_until", "is_lost", "lease", "renew_at")
+    __slots__ = ("_alarm", "_clock", "_failure", "_on_lost", "_renewal", "_store", "_ttl", "_until", "_why",
+                 "is_lost", "lease", "renew_at")  # fmt: skip
 
     def __init__(
         self,
@@ -52,6 +55,8 @@ class LeaseKeeper:
         self._on_lost = on_lost
         self._renewal: asyncio.Task[None] | None = None
         self._alarm: Callable[[], None] | None = None
+        self._failure: str | None = None
+        self._why: str | None = None
         self.lease = lease
         self.is_lost = False
         self.renew_at = 0.0
@@ -95,21 +100,39 @@ class LeaseKeeper:
         try:
             self.lease = await self._store.renew_lease(self.lease, ttl=self._ttl)
         except ConflictError:
-            self._lose()
+            self._lose(_TAKEN)
         except Exception as error:  # noqa: BLE001  # whatever it is: the lease holds until its time has passed
-            _log.warning("lease on thread %r not renewed: %s", self.lease.thread_id, type(error).__name__)
+            self._failure = type(error).__name__
+            _log.warning("lease on thread %r not renewed: %s", self.lease.thread_id, self._failure)
             now = self._clock.monotonic()
             self._sleep_until(now + min(self._until - now, self._ttl.total_seconds() / 12))
         else:
             if not self.is_lost:
+                self._failure = None
                 self._count_from(sent)
                 self._sleep_until(self.renew_at)
 
-    def _lose(self) -> None:
+    def _lose(self, why: str | None = None) -> None:
         if not self.is_lost:
             self.is_lost = True
-            _log.warning("lease on thread %r is lost", self.lease.thread_id)
+            self._why = why or self.why_lost()
+            _log.warning("lease on thread %r is lost: %s", self.lease.thread_id, self._why)
             self._on_lost()
+
+    def why_lost(self) -> str:
+        """Tell why the lease is lost, or has run out."""
+        if self._why is not None:
+            return self._why
+        text = f"it was not renewed within its {self._ttl.total_seconds():g} s: "
+        if self._renewal is not None and not self._renewal.done():
+            return text + "the store did not answer in time"
+        if self._failure is not None:
+            return text + f"the store failed with {self._failure}"
+        return text + "the process, or its event loop, stood still"
+
+    def was_refused(self, *, by_lease: bool) -> None:
+        """Note that a save was refused: for the lease itself, or because somebody has written without it."""
+        self._why = self._why or (_TAKEN if by_lease else "somebody has written to the thread without it")
 
     def is_fresh(self) -> bool:
         """Tell whether the lease is held, and need not be renewed yet."""

@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 PREFIX: Final = "strata."
+MAX_PAIRS: Final = 64
+"""How many pairs a user may give: each is indexed at every save that changes it."""
 ERROR: Final = "strata.error"
 """The type and text of the error of a failed node."""
 CANCEL_REASON: Final = "strata.cancel_reason"
@@ -47,9 +49,12 @@ def check_user_metadata(metadata: object) -> dict[str, str]:
     """Return a copy of a user's metadata.
 
     Raises:
-        InvalidInputError: It breaks a rule, or has a key of the engine's.
+        InvalidInputError: It breaks a rule, has a key of the engine's, or more than `MAX_PAIRS` pairs.
     """
     pairs = dict(check_metadata({} if metadata is None else metadata))
+    if len(pairs) > MAX_PAIRS:
+        text = f"has {len(pairs)} pairs, at most {MAX_PAIRS} are allowed: what is not searched for belongs in the state"
+        raise InvalidInputError("metadata", text)
     for key in pairs:
         if key.startswith(PREFIX):
             raise InvalidInputError(f"metadata key {key!r}", f"the prefix {PREFIX!r} is the engine's; use another one")

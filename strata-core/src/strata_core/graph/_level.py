@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import attrs
 
@@ -30,6 +30,9 @@ from strata_core.graph._stop import AnyStop, StoppedError
 from strata_core.graph._waiting import TimerError, begin_wait
 from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision
 
+if TYPE_CHECKING:
+    from strata_core.graph._emitter import Emitter
+
 __all__ = ["Level"]
 
 S = TypeVar("S")
@@ -50,6 +53,7 @@ class Level(Generic[S]):
         committing: Where the commit that is under way leads; None when none is.
         after_wait: Whether no node has committed since a wait ended, and `on_resume` must be asked before one runs.
         path: What leads here, for `visit_key`.
+        emitter: Told what happens; None when nobody streams the run.
     """
 
     __slots__ = (
@@ -57,6 +61,7 @@ class Level(Generic[S]):
         "attempt",
         "clock",
         "committing",
+        "emitter",
         "inside",
         "journal",
         "last",
@@ -81,6 +86,7 @@ class Level(Generic[S]):
         metadata: Mapping[str, str],
         clock: Clock,
         path: str = "",
+        emitter: Emitter | None = None,
     ) -> None:
         self.plan = plan
         self.thread_id = thread_id
@@ -89,6 +95,7 @@ class Level(Generic[S]):
         self.stop = stop
         self.clock = clock
         self.path = path
+        self.emitter = emitter
         self.after_wait = False
         self.state_class = plan.codec.cls
         self.shown_metadata = metadata
@@ -114,6 +121,7 @@ class Level(Generic[S]):
             StoppedError: The run has to stop; `node` has not committed.
             LevelFailedError: `node` has failed, and nothing takes over.
         """
+        emitter = self.emitter
         while True:
             node = self.node
             if node is None:
@@ -121,7 +129,7 @@ class Level(Generic[S]):
             if self.stop.check() is not None:
                 raise StoppedError
             try:
-                result = await self._step(node)
+                result = await (self._step(node) if emitter is None else emitter.step(self, node, self._step))
             except NodeFailedError as error:
                 if node.fallback is not None:
                     _log.warning(

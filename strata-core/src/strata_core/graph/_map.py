@@ -79,7 +79,9 @@ class Map:
         def run(number: int) -> Coroutine[Any, Any, Any]:
             return walk_apart(level, fan_out, self._child, items[number], f"{path}{number}")
 
-        results = await level.stop.guard(fan_out.run(len(items), run, self._limit))
+        emitter = level.emitter
+        job = run if emitter is None else emitter.jobs(level, node, str, run)
+        results = await level.stop.guard(fan_out.run(len(items), job, self._limit))
         return await consult_state(
             level, "the reducer", level.state_class, self._reducer, isolate(level.state), results
         )

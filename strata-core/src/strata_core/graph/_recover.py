@@ -130,6 +130,6 @@ async def _take_over(plan: Plan[S], store: CheckpointStore, found: Reentry, stop
 
 async def recover_threads(plan: Plan[S], store: ListingStore, *, limit: int, concurrency: int) -> SweepReport[S]:
     """Do what `CompiledGraph.recover_all` promises."""
-    dead = ThreadQuery(states={ThreadState.RUNNING}, leased=False)
+    dead = ThreadQuery(states={ThreadState.RUNNING}, leased=False, oldest_first=True)
     recover = partial(recover_thread, plan, store=store)
     return await sweep(plan, store, dead, recover, limit=limit, concurrency=concurrency)

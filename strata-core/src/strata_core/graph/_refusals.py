@@ -12,11 +12,12 @@ from strata_core.graph._plan import Plan
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._results import CancelReason, Failed, FailureCode
 from strata_core.ports import CheckpointStore
-from strata_core.records import Checkpoint, CheckpointStatus, LogEntry
+from strata_core.records import Checkpoint, CheckpointStatus, LogEntry, Revision
 
 __all__ = [
     "named",
     "refuse",
+    "refuse_changed",
     "refuse_ended",
     "refuse_existing",
     "refuse_foreign",
@@ -92,10 +93,23 @@ def refuse_held(thread_id: str) -> Failed:
     return Failed(thread_id, FailureCode.LEASE_HELD, text)
 
 
-async def refuse_overtaken(store: CheckpointStore, entry: LogEntry, refused: RefusedError) -> Failed:
-    """Tell who was faster than a call that was to go on from `entry`."""
+def refuse_changed(thread_id: str, expected: Revision, latest: LogEntry | None) -> Failed:
+    """Refuse a thread whose latest checkpoint is not the one that a call expects; None for one that cannot be read."""
+    text = f"has gone on since checkpoint {expected}, which was expected; look at it again"
+    if latest is not None:
+        checkpoint = latest.checkpoint
+        text += f": it is {checkpoint.state.value} at {checkpoint.suspended_node!r}, checkpoint {latest.revision}"
+    return refuse(thread_id, FailureCode.CHANGED, text)
+
+
+async def refuse_overtaken(
+    store: CheckpointStore, entry: LogEntry, refused: RefusedError, expected: Revision | None = None
+) -> Failed:
+    """Tell who was faster than a call that was to go on from `entry`, or expected it."""
     thread_id = entry.checkpoint.thread_id
     overtaken = Failed(thread_id, FailureCode.ALREADY_RESUMED, f"somebody else has gone on with thread '{thread_id}'")
+    if expected is not None:
+        overtaken = refuse_changed(thread_id, expected, None)
     try:
         latest = await store.load(thread_id)
     except (CorruptCheckpointError, SchemaVersionError):
@@ -105,6 +119,8 @@ async def refuse_overtaken(store: CheckpointStore, entry: LogEntry, refused: Ref
     # A lease is seen before the row that was written with it.
     if refused.held and latest.revision == entry.revision:
         return refuse_held(thread_id)
+    if expected is not None:
+        return refuse_changed(thread_id, expected, latest)
     return refuse_ended(latest.checkpoint) if latest.checkpoint.status is CheckpointStatus.ENDED else overtaken
 
 

@@ -7,7 +7,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import attrs
 
-from strata_core.records import Wait
+from strata_core.records import Revision, Wait
 
 __all__ = ["CancelReason", "Cancelled", "Completed", "Failed", "FailureCode", "Interrupted", "RunResult"]
 
@@ -25,6 +25,7 @@ class FailureCode(StrEnum):
         THREAD_EXISTS: Refused: `run` was to begin a new thread, and the thread has a checkpoint.
         NOT_FOUND: Refused: the thread has no checkpoint.
         ALREADY_RESUMED: Refused: somebody else has answered or resumed the thread.
+        CHANGED: Refused: the thread's latest checkpoint is not the one that was `expected`; look at it again.
         RUNNING: Refused: the thread is running; or its process died, and it must be recovered.
         COMPLETED: Refused: the thread completed.
         ENDED: Refused: the thread was ended.
@@ -53,6 +54,7 @@ class FailureCode(StrEnum):
     THREAD_EXISTS = "thread_exists"
     NOT_FOUND = "not_found"
     ALREADY_RESUMED = "already_resumed"
+    CHANGED = "changed"
     RUNNING = "running"
     COMPLETED = "completed"
     ENDED = "ended"
@@ -82,7 +84,8 @@ class CancelReason(StrEnum):
         DEADLINE: Its deadline passed.
         ENDED: Somebody ended the thread.
         TIMED_OUT: Its wait timed out, and no route was given for that.
-        LEASE_LOST: Its lease on the thread was lost: another process may go on with it.  The run wrote nothing more.
+        LEASE_LOST: Its lease on the thread was lost: another process may go on with it.  The run wrote nothing more;
+            unless another process has it already, the thread stays `running`, and `recover_all` finishes it.
     """
 
     CANCELLED = "cancelled"
@@ -119,6 +122,8 @@ class Interrupted(Generic[S]):
             the checkpoint's `nested`.
         waiting_at: The path to the wait: names of subgraph nodes, then the node it stopped at.
         wait: What it waits for and until when; None for a person without a timeout.
+        revision: Of the checkpoint that it stopped with; None without a store.  Who answers this stop, and no other,
+            gives it to `resume` as `expected`.
     """
 
     thread_id: str
@@ -127,6 +132,7 @@ class Interrupted(Generic[S]):
     frozen_state: S
     waiting_at: tuple[str, ...]
     wait: Wait | None = None
+    revision: Revision | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen
@@ -158,7 +164,7 @@ class Cancelled:
         thread_id: The thread.
         reason: Why.
         node: Where it stopped, in the outermost graph; a resume goes on there, except after `ENDED` and `TIMED_OUT`.
-        detail: What the token gave as its reason, if it did.
+        detail: What the token gave as its reason, if it did; after `LEASE_LOST`, how the lease was lost.
     """
 
     thread_id: str

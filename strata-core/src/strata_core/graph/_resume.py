@@ -11,11 +11,11 @@ from strata_core.graph._answering import refuse_answer
 from strata_core.graph._descent import Floor, Place, descend
 from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
-from strata_core.graph._refusals import refuse, refuse_foreign, refuse_missing, refuse_unknown
+from strata_core.graph._refusals import refuse, refuse_changed, refuse_foreign, refuse_missing, refuse_unknown
 from strata_core.graph._rehydrate import UNFIT, rehydrate
 from strata_core.graph._results import Failed, FailureCode
 from strata_core.graph._signals import Answer, DueSignal, EventSignal, HumanSignal
-from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, LogEntry, Wait, WaitKind
+from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, LogEntry, Revision, Wait, WaitKind
 
 __all__ = ["Expiry", "Reentry", "plan_reentry", "target_of"]
 
@@ -54,17 +54,28 @@ class Expiry:
 
 
 def plan_reentry(
-    plan: Plan[S], thread_id: str, entry: LogEntry | None, answer: Answer, outer: Levels
+    plan: Plan[S],
+    thread_id: str,
+    entry: LogEntry | None,
+    answer: Answer,
+    outer: Levels,
+    expected: Revision | None = None,
 ) -> Reentry | Expiry | Failed:
     """Find out how a thread goes on, or why it does not; writes nothing.
 
     What it waits for, until when and where it goes on then is told by its checkpoint, whatever the graph says by now.
-    The answer is for the innermost level, `outer` for those around it.
+    The answer is for the innermost level, `outer` for those around it.  Where it must stand at a certain checkpoint,
+    that is `expected`.
     """
     if entry is None:
         return refuse_missing(plan, thread_id)
     checkpoint = entry.checkpoint
-    refusal = refuse_foreign(plan, checkpoint) or refuse_answer(checkpoint, answer, plan.clock.now())
+    foreign = refuse_foreign(plan, checkpoint)
+    if foreign is not None:
+        return foreign
+    if expected is not None and expected != entry.revision:
+        return refuse_changed(thread_id, expected, entry)
+    refusal = refuse_answer(checkpoint, answer, plan.clock.now())
     if refusal is not None:
         return refusal
     floors = descend(plan, checkpoint)
@@ -172,5 +183,12 @@ def _overrides(
         try:
             check_json(values, "overrides" if level == path else f"outer[{level!r}]")
         except InvalidInputError as error:
-            return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, str(error))
+            hint = "; an override is JSON, so give its text: str(...)" if _has_decimal(values) else ""
+            return refuse(thread_id, FailureCode.INVALID_SIGNAL, UNFIT, f"{error}{hint}")
     return {level: {key: copy_json(value) for key, value in values.items()} for level, values in given.items()}
+
+
+def _has_decimal(values: Mapping[str, Any]) -> bool:
+    from decimal import Decimal
+
+    return any(isinstance(value, Decimal) for value in values.values())

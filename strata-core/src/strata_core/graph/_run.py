@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import attrs
 
 from strata_core.errors import ConflictError
 from strata_core.graph._descent import Place
@@ -22,6 +24,9 @@ from strata_core.graph._stop import Stop, StoppedError
 from strata_core.graph._subgraph import go_inside
 from strata_core.graph._texts import describe, fit
 from strata_core.records import CheckpointStatus
+
+if TYPE_CHECKING:
+    from strata_core.graph._emitter import Emitter
 
 __all__ = ["Run"]
 
@@ -39,9 +44,15 @@ class Run(Level[S]):
     __slots__ = ("_watch",)
 
     def __init__(
-        self, plan: Plan[S], thread_id: str, journal: Journal[S], stop: Stop, metadata: Mapping[str, str]
+        self,
+        plan: Plan[S],
+        thread_id: str,
+        journal: Journal[S],
+        stop: Stop,
+        metadata: Mapping[str, str],
+        emitter: Emitter | None = None,
     ) -> None:
-        super().__init__(plan, thread_id, journal, stop, MappingProxyType(metadata), plan.clock)
+        super().__init__(plan, thread_id, journal, stop, MappingProxyType(metadata), plan.clock, emitter=emitter)
         self._watch = stop
 
     def stand(self, places: Sequence[Place[Any]], *, after_wait: bool) -> None:
@@ -145,15 +156,16 @@ class Run(Level[S]):
         finally:
             self._watch.close()
             await self.journal.close()
-        tell = self.plan.on_interrupted
-        if tell is not None and self.journal.is_stored and isinstance(result, Interrupted):
-            await announce(tell, result, self._watch)
+        if isinstance(result, Interrupted) and self.journal.is_stored:
+            result = attrs.evolve(result, revision=self.journal.revision)
+            if self.plan.on_interrupted is not None:
+                await announce(self.plan.on_interrupted, result, self._watch)
         return result
 
     async def _superseded(self) -> RunResult[S]:
         node = self._name
         if self.journal.every_node:
-            return Cancelled(self.thread_id, CancelReason.LEASE_LOST, node)
+            return Cancelled(self.thread_id, CancelReason.LEASE_LOST, node, self._watch.detail)
         if self.journal.fresh:
             return refuse_existing(self.thread_id, node)
         latest = await self.journal.latest()

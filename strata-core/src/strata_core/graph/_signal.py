@@ -12,6 +12,7 @@ from strata_core.graph._reenter import answer_thread
 from strata_core.graph._results import RunResult
 from strata_core.graph._signals import EventSignal
 from strata_core.ports import CheckpointStore
+from strata_core.records import Revision
 
 __all__ = ["signal_thread"]
 
@@ -24,10 +25,13 @@ async def signal_thread(
     event: EventSignal,
     store: CheckpointStore,
     *,
+    expected: Revision | None,
     deadline: datetime | timedelta | None,
     cancellation: CancellationToken | None,
 ) -> RunResult[S]:
     """Do what `CompiledGraph.signal` promises."""
     if not isinstance(event, EventSignal):
         raise InvalidInputError("event", f"must be an EventSignal, not {type(event).__name__}")
-    return await answer_thread(plan, thread_id, event, store, deadline=deadline, cancellation=cancellation)
+    return await answer_thread(
+        plan, thread_id, event, store, expected=expected, deadline=deadline, cancellation=cancellation
+    )

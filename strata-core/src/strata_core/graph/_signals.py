@@ -15,8 +15,12 @@ __all__ = ["DUE", "Answer", "DueSignal", "EventSignal", "HumanSignal", "LevelSig
 
 
 def _reviewer(_: object, attribute: attrs.Attribute[str], value: object) -> None:
-    if check_text(value, attribute.name) == "":
-        raise InvalidInputError(attribute.name, "must not be empty: say who answers")
+    _check_reviewer(value, attribute.name)
+
+
+def _check_reviewer(value: object, argument: str) -> None:
+    if check_text(value, argument) == "":
+        raise InvalidInputError(argument, "must not be empty: say who answers")
 
 
 def _frozen(value: object) -> object:
@@ -79,6 +83,7 @@ class HumanSignal:
         Raises:
             InvalidInputError: `reviewer` is empty, no str, or has a NUL or a lone surrogate.
         """
+        _check_reviewer(reviewer, "reviewer")
         return cls(True, reviewer)
 
     @classmethod
@@ -88,6 +93,7 @@ class HumanSignal:
         Raises:
             InvalidInputError: `reviewer` is empty, no str, or has a NUL or a lone surrogate.
         """
+        _check_reviewer(reviewer, "reviewer")
         return cls(False, reviewer)
 
     def with_override(self, key: str, value: Any) -> HumanSignal:
@@ -107,6 +113,10 @@ class EventSignal:
 
     Only a thread that waits for an event of this very type goes on with it; nothing is decided by it.  A signal that
     comes before the thread has reached its wait is refused, and not kept for later.
+
+    No row says that it came: what it brought is in the state that the next node commits, and the row of the wait, which
+    `CheckpointPolicy.BOUNDARIES` copies, says for which type the thread waited.  Whoever must prove who sent it, or
+    when, lets it bring that too.
 
     Attributes:
         event_type: Which event, under the rules of a thread ID: 1 to 512 UTF-8 bytes, no NUL.

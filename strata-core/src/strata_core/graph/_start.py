@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from strata_core._validation import check_thread_id
 from strata_core.graph._begin import open_journal, own_state
@@ -18,6 +18,9 @@ from strata_core.graph._results import RunResult
 from strata_core.graph._run import Run
 from strata_core.graph._stop import Stop
 from strata_core.ports import CheckpointStore
+
+if TYPE_CHECKING:
+    from strata_core.graph._emitter import Emitter
 
 __all__ = ["start_thread"]
 
@@ -34,6 +37,7 @@ async def start_thread(
     deadline: datetime | timedelta | None,
     cancellation: CancellationToken | None,
     if_exists: Literal["append", "error"],
+    emitter: Emitter | None = None,
 ) -> RunResult[S]:
     """Do what `CompiledGraph.run` promises."""
     check_thread_id(thread_id)
@@ -46,7 +50,7 @@ async def start_thread(
     stop = Stop(plan.clock, deadline, cancellation)
     journal = open_journal(plan, thread_id, store, pairs, stop)
     journal.fresh = fresh
-    run = Run(plan, thread_id, journal, stop, pairs)
+    run = Run(plan, thread_id, journal, stop, pairs, emitter)
     run.node, run.state = plan.entry, state
 
     async def begin() -> RunResult[S] | None:

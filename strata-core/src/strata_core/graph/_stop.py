@@ -66,12 +66,13 @@ class Stop:
 
     Attributes:
         is_overdue: Tells whether the run's lease has run out, although nobody has noticed yet; None without a lease.
+        why_lost: Tells why the run's lease is lost, for people; None without a lease.
         reason: Why the run has to stop; None as long as it need not.
         token: Tells nodes that it has to stop.
     """
 
     __slots__ = ("_call_off", "_cancelled_before", "_clock", "_deadline_at", "_inside", "_interrupted", "_loop",
-                 "_only_lost", "_task", "_token", "is_overdue", "reason", "token")  # fmt: skip
+                 "_only_lost", "_task", "_token", "is_overdue", "reason", "token", "why_lost")  # fmt: skip
 
     def __init__(self, clock: Clock, deadline: datetime | timedelta | None, token: CancellationToken | None) -> None:
         task = asyncio.current_task()
@@ -88,6 +89,7 @@ class Stop:
         self._interrupted = False
         self._call_off: list[Callable[[], None]] = []
         self.is_overdue: Callable[[], bool] | None = None
+        self.why_lost: Callable[[], str] | None = None
         self.reason: CancelReason | None = None
         self.token = CancellationToken()
         if deadline is not None or token is not None:
@@ -112,7 +114,9 @@ class Stop:
 
     @property
     def detail(self) -> str | None:
-        """What the user's token gave as its reason, when that is why the run stops."""
+        """What the user's token gave as its reason, when that is why the run stops; or why the lease was lost."""
+        if self.reason is CancelReason.LEASE_LOST:
+            return None if self.why_lost is None else self.why_lost()
         return self._token.reason if self._token is not None and self.reason is CancelReason.CANCELLED else None
 
     def check(self) -> CancelReason | None:

@@ -106,7 +106,7 @@ def go_inside(outer: Level[Any], node: Node, plan: Plan[C], state: C) -> Level[C
     """Return a new level inside a subgraph's node, with that state; nothing says yet at which node it stands."""
     journal = InnerJournal(plan, outer, node.name)
     path = f"{outer.path}{node.name}\0"
-    inside = Level(plan, outer.thread_id, journal, outer.stop, outer.shown_metadata, outer.clock, path)
+    inside = Level(plan, outer.thread_id, journal, outer.stop, outer.shown_metadata, outer.clock, path, outer.emitter)
     inside.state = state
     outer.inside = inside
     return inside

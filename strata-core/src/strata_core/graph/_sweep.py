@@ -37,7 +37,8 @@ class SweepReport(Generic[S]):
     """What a call on many threads came to.
 
     Attributes:
-        results: By thread ID, what each thread that was taken came to.
+        results: By thread ID, what each thread that was taken came to.  `Cancelled` with `LEASE_LOST` means that this
+            process has let go of it: it stays `running`, and a later call takes it again, unless somebody else has.
         refused: By thread ID, why a thread was left as it is: somebody else was faster, its node is gone, its state
             does not fit.
         errors: By thread ID, what was raised: its checkpoint cannot be read, or the store was down.  A thread that was
@@ -68,8 +69,9 @@ async def sweep(
     that carry none.  What happens to one thread never stops the others.  Threads that turn out to be nobody's business
     here (refused, unreadable) do not use up `limit`.
 
-    The threads of a page are taken in random order: processes that sweep at the same moment then seldom reach for the
-    same one.
+    In the order of the query, but in random order within a page: processes that sweep at the same moment then seldom
+    reach for the same one.  The first page holds no more than `limit`, so that those that stand first are also taken
+    first.  A thread that comes up again, because it was updated meanwhile, is left for the next sweep.
 
     Args:
         plan: The graph.
@@ -118,7 +120,8 @@ class _Sweep(Generic[S]):
         self._left = limit
         self._found: deque[str] = deque()
         self._cursor: str | None = None
-        self._page_size = _PAGE
+        self._page_size = min(_PAGE, limit)
+        self._seen: set[str] = set()
         self._ended = False
         self._broken = False
         self._listing = asyncio.Lock()
@@ -199,11 +202,14 @@ class _Sweep(Generic[S]):
             if self._cursor is None:
                 raise
             self.errors[thread_id] = error
+            self._seen.add(thread_id)
             self._page_size = _PAGE
             return
         self._page_size = min(2 * self._page_size, _PAGE)
         self._cursor = page.next_cursor
         self._ended = page.next_cursor is None
         found = [thread.thread_id for thread in page.threads if thread.graph is None or not self._without_graph]
+        found = [thread_id for thread_id in found if thread_id not in self._seen]
+        self._seen.update(found)
         shuffle(found)
         self._found += found

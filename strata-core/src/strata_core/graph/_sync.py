@@ -17,6 +17,7 @@ from strata_core.graph._signals import EventSignal, HumanSignal, LevelSignals
 from strata_core.graph._start import start_thread
 from strata_core.graph._sweep import SweepReport
 from strata_core.graph._wake import wake_threads
+from strata_core.records import Revision
 
 __all__ = ["SyncCalls"]
 
@@ -75,6 +76,7 @@ class SyncCalls(Generic[S]):
         signal: HumanSignal | LevelSignals | None,
         store: SyncStore,
         *,
+        expected: Revision | None = None,
         deadline: datetime | timedelta | None = None,
         cancellation: CancellationToken | None = None,
     ) -> RunResult[S]:
@@ -87,7 +89,13 @@ class SyncCalls(Generic[S]):
             "resume_sync",
             store,
             lambda opened: resume_thread(
-                self._plan, thread_id, signal, opened, deadline=deadline, cancellation=cancellation
+                self._plan,
+                thread_id,
+                signal,
+                opened,
+                expected=expected,
+                deadline=deadline,
+                cancellation=cancellation,
             ),
         )
 
@@ -97,6 +105,7 @@ class SyncCalls(Generic[S]):
         event: EventSignal,
         store: SyncStore,
         *,
+        expected: Revision | None = None,
         deadline: datetime | timedelta | None = None,
         cancellation: CancellationToken | None = None,
     ) -> RunResult[S]:
@@ -109,7 +118,13 @@ class SyncCalls(Generic[S]):
             "signal_sync",
             store,
             lambda opened: signal_thread(
-                self._plan, thread_id, event, opened, deadline=deadline, cancellation=cancellation
+                self._plan,
+                thread_id,
+                event,
+                opened,
+                expected=expected,
+                deadline=deadline,
+                cancellation=cancellation,
             ),
         )
 
@@ -126,11 +141,19 @@ class SyncCalls(Generic[S]):
         )
 
     def end_sync(
-        self, thread_id: str, store: SyncStore, *, by: str | None = None, reason: str | None = None
+        self,
+        thread_id: str,
+        store: SyncStore,
+        *,
+        by: str | None = None,
+        reason: str | None = None,
+        expected: Revision | None = None,
     ) -> Cancelled | Failed:
         """Do what `end` does, without an event loop; `store` as for `run_sync`.
 
         Raises:
             UsageError: An event loop runs in this thread.
         """
-        return call_sync("end_sync", store, lambda opened: end_thread(self._plan, thread_id, opened, by, reason))
+        return call_sync(
+            "end_sync", store, lambda opened: end_thread(self._plan, thread_id, opened, by, reason, expected)
+        )

@@ -38,7 +38,10 @@ async def begin_wait(level: Level[S], node: Node, pause: Pause, state: S) -> Wai
     if isinstance(delay, Handler):
         due_at: datetime | None = await _ask_delay(level, node, delay, state)
     elif delay is not None:
-        due_at = level.clock.now() + delay
+        try:
+            due_at = level.clock.now() + delay
+        except OverflowError as error:
+            raise TimerError(f"the wait at node {node.name!r} would last beyond the year 9999") from error
     elif pause.kind is WaitKind.PERSON:
         return None
     else:

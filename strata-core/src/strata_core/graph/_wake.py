@@ -17,7 +17,7 @@ S = TypeVar("S")
 
 async def wake_threads(plan: Plan[S], store: ListingStore, *, limit: int, concurrency: int) -> SweepReport[S]:
     """Do what `CompiledGraph.wake_due` promises."""
-    due = ThreadQuery(states={ThreadState.INTERRUPTED}, due_before=plan.clock.now())
+    due = ThreadQuery(states={ThreadState.INTERRUPTED}, due_before=plan.clock.now(), oldest_first=True)
     return await sweep(
         plan,
         store,

@@ -25,7 +25,6 @@ _PUBLISHED: Final = {
     (PluginKind.STORE, "rediss"): "strata-redis",
     (PluginKind.BLOBS, "s3"): "strata-blobs-s3",
 }
-_AVAILABLE: Final = frozenset({"strata-sqlite", "strata-postgres", "strata-redis"})
 _WANTED: Final = {
     PluginKind.STORE: "store for {!r} URLs",
     PluginKind.BLOBS: "blob store for {!r} URLs",
@@ -176,8 +175,7 @@ class PluginSet:
         if kind is PluginKind.STORE and (other in _PUBLISHED or other in {(it.kind, it.name) for it in entries}):
             problem += f"; {name!r} is a blob store: give it as Offload(blobs=...)"
         if (kind, name) in _PUBLISHED:
-            package = _PUBLISHED[kind, name]
-            problem += f"; install {package}" if package in _AVAILABLE else f"; {package} is planned, not available yet"
+            problem += f"; install {_PUBLISHED[kind, name]}"
         raise PluginError(problem, distributions=[found.source for found in damaged])
 
     def _part(self, kind: type[B], store: str, plugins: Sequence[Plugin]) -> B | None:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from strata_core.records import LogPage, ThreadPage, ThreadQuery
+if TYPE_CHECKING:
+    from strata_core.records import LogPage, ThreadPage, ThreadQuery
 
 __all__ = ["CheckpointQuery"]
 
@@ -11,10 +12,12 @@ class CheckpointQuery(Protocol):
     """Finds threads and reads their logs."""
 
     async def list_threads(self, query: ThreadQuery = ..., /) -> ThreadPage:
-        """Return one page of the threads that match, newest first.
+        """Return one page of the threads that match, newest first unless the query says `oldest_first`.
 
-        Ordered by `updated_at`, then by thread ID as UTF-8 bytes, both descending.  A thread that does not change
-        while somebody pages is seen exactly once.  A filter is never ignored.
+        Ordered by `updated_at`, then by thread ID as UTF-8 bytes, both descending, or both ascending when the oldest
+        come first.  A thread that does not change while somebody pages is seen exactly once.  A filter is never
+        ignored, and neither is the order: whoever takes the oldest threads first relies on it, lest they wait forever.
+        A cursor goes on in the order of the page that gave it, and is refused for the other one.
 
         Raises:
             InvalidInputError: A filter, the limit or the cursor breaks a rule.

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
-from strata_core.records import ThreadState
+from strata_core._statuses import ThreadState
 
 __all__ = ["CheckpointRetention"]
 

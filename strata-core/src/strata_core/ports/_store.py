@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import Enum
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from strata_core.capabilities import Capability
-from strata_core.records import Checkpoint, Lease, LogEntry, Revision
+
+if TYPE_CHECKING:
+    from strata_core.records import Checkpoint, Lease, LogEntry, Revision
 
 __all__ = ["ANY", "AnyRevision", "CheckpointStore"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 
@@ -43,6 +44,8 @@ class RowBackend(ABC):
 
     capabilities: frozenset[Capability]
     """What the backend can do; a value, so that a wrapper can forward it."""
+    absent: Mapping[Capability, str] = MappingProxyType({})
+    """Why a capability is missing that it would have with other options, in words that name them."""
     batching: Batching | None = Batching()
     """None only where `commit` never suspends, as in memory."""
 

@@ -12,13 +12,12 @@ from typing import Final
 from strata_core.errors import StoreBusyError
 from strata_core.ports import BlobStore
 from strata_core.rows import ANY, NOTHING, Commit, Committed, Drop, Head, Take, new_write_id
+from strata_core.store._holding import RESERVED_FOR, holding
 from strata_core.store._link import Link
 from strata_core.store._patience import Patience
 
-__all__ = ["RESERVED_FOR", "Closer"]
+__all__ = ["Closer"]
 
-RESERVED_FOR: Final = 60_000_000
-"""How long a purge or a first save with external blobs reserves a thread, in microseconds, before others take over."""
 _OWNER: Final = "strata: purge"
 
 
@@ -93,7 +92,8 @@ class Closer:
         if not token:
             return
         if self._external is not None:
-            await self._external.delete_thread(thread_id)
+            async with holding(self._link, thread_id, token):
+                await self._external.delete_thread(thread_id)
         await self._link.submit(Commit(thread_id, new_write_id(), token=token, erase=True))
 
     @staticmethod

@@ -114,9 +114,8 @@ class Link:
     def require(self, capability: Capability) -> None:
         """Raise unless the backend declares the capability."""
         if capability not in self.backend.capabilities:
-            raise UnsupportedError(
-                capability, f"{type(self.backend).__name__} does not declare the capability {capability.value!r}"
-            )
+            missing = f"{type(self.backend).__name__} does not declare the capability {capability.value!r}"
+            raise UnsupportedError(capability, self.backend.absent.get(capability, missing))
 
     def submit(self, commit: Commit) -> Awaitable[Committed | Refused]:
         """Hand a commit to the backend, together with others that wait."""

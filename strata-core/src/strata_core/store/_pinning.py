@@ -26,7 +26,8 @@ from strata_core.rows import (
     decide,
     new_write_id,
 )
-from strata_core.store._closing import RESERVED_FOR, Closer
+from strata_core.store._closing import Closer
+from strata_core.store._holding import RESERVED_FOR, holding
 from strata_core.store._link import Link
 from strata_core.store._patience import Patience
 
@@ -97,7 +98,8 @@ class Pinner:
             return reserved if reserved.why is Refusal.CLOSING else None
         token = reserved.token
         try:
-            await self._put(thread_id, blobs)
+            async with holding(self._link, thread_id, token):
+                await self._put(thread_id, blobs)
             outcome = await self._link.submit(
                 attrs.evolve(commit, token=token, free=False, lease=Drop() if commit.lease is None else commit.lease)
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from strata_core._validation import check_int, check_write_id
+from strata_core._validation import MAX_SEQUENCE, check_int, check_write_id
 from strata_core.errors import InvalidInputError
 from strata_core.ports import ANY as ANY_REVISION
 from strata_core.ports import AnyRevision
@@ -12,8 +12,6 @@ from strata_core.records import Revision
 from strata_core.rows import ANY, NOTHING
 
 __all__ = ["ANYWHERE", "MAX_SEQUENCE", "Position", "position_of"]
-
-MAX_SEQUENCE: Final = 2**31 - 1
 
 Position = tuple[int, bytes]
 """`Commit.after` and `Commit.after_id`: the sequence and write ID of what must be the latest row."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from strata_core._validation import check_int, check_limit, check_thread_id
 from strata_core.capabilities import Capability
-from strata_core.codec._fold import Folded, fold_rows
+from strata_core.codec._fold import Folded, fold_rows, row_references
 from strata_core.codec._json import copy_json, load_json
 from strata_core.codec._record_decoder import decode_envelope
 from strata_core.codec._state import digest_of
@@ -21,8 +21,12 @@ from strata_core.store._positions import MAX_SEQUENCE
 
 __all__ = ["Reader"]
 
+SLICE: Final = 1000
+"""How many rows are read at once."""
 ROUNDS: Final = 20
 """How often a load starts over because the thread was purged or written under it."""
+_FALSE: Final = b""
+"""In place of a content that its store found to be false; no JSON is empty, so that no digest fits it."""
 
 
 class _MissingBlobError(Exception):
@@ -59,6 +63,16 @@ class Reader:
         check_limit(limit)
         entries, more = await self._entries(thread_id, start, start + limit - 1, peek=True)
         return LogPage(entries, start + limit if more else None)
+
+    async def blob_references(self, thread_id: str) -> frozenset[str] | None:
+        """Return the digests in the thread's rows, which are read in slices; None when it has no row."""
+        check_thread_id(thread_id)
+        digests: set[str] = set()
+        first = 0
+        while rows := await self._link.backend.read(thread_id, first, first + SLICE - 1):
+            digests |= row_references(thread_id, rows)
+            first = rows[-1].sequence + 1
+        return frozenset(digests) if first else None
 
     async def _entries(
         self, thread_id: str, first: int | None, last: int | None, *, peek: bool
@@ -129,7 +143,10 @@ class Reader:
             return dict(await self._link.backend.read_blobs(thread_id, digests))
         contents = {}
         for digest in sorted(digests):
-            content = await self._external.get(thread_id, digest)
+            try:
+                content = await self._external.get(thread_id, digest)
+            except CorruptCheckpointError:  # found out early: told below, where the key and the checkpoint are known
+                content = _FALSE
             if content is not None:
                 contents[digest] = content
         return contents

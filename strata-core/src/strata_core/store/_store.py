@@ -187,6 +187,10 @@ class RowStore:
         with self._link.reading:
             return await self._leases.live(thread_id)
 
+    async def blob_references(self, thread_id: str) -> frozenset[str] | None:
+        with self._link.reading:
+            return await self._reader.blob_references(thread_id)
+
     # ------------------------------------------------------------------------------ CheckpointQuery, -Retention
 
     async def list_threads(self, query: ThreadQuery = _DEFAULT_QUERY, /) -> ThreadPage:

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
-from process_support import STEPS, finish, start, with_store
+from process_support import DOINGS, STEPS, finish, start, with_store
 
 from strata_core import ThreadQuery, ThreadState
 
@@ -20,9 +20,9 @@ AT_ONCE = 10
 """How many runs go on in a process that is killed."""
 
 
-def kill_at(effect: int, url: str, name: str) -> list[list[str]]:
+def kill_at(effect: int, url: str, name: str, kind: str = "shop") -> list[list[str]]:
     """Kill a process that runs threads right after so many effects, and return all that it has said."""
-    process = start("run_until_killed.py", url, name, AT_ONCE, 1)
+    process = start("run_until_killed.py", url, name, AT_ONCE, 1, kind)
     assert process.stdout is not None
     assert process.stderr is not None
     said = []
@@ -67,7 +67,7 @@ def test_every_killed_run_is_finished_once_and_only_what_ran_at_the_kill_is_done
     for recoverer in [start("recover_until_done.py", url) for _ in range(3)]:
         said += [line.split() for line in finish(recoverer)]
     effects = [(thread_id, node, key) for what, thread_id, node, *rest in said if what == "effect" for key in rest]
-    results = [(thread_id, kind) for what, thread_id, kind, *_ in said if what == "result"]
+    results = [(thread_id, " ".join(kind)) for what, thread_id, *kind in said if what == "result"]
 
     assert {"effect", "result"} == {what for what, *_ in said}
     assert {"Completed"} == {kind for _, kind in results}
@@ -88,5 +88,55 @@ def test_every_killed_run_is_finished_once_and_only_what_ran_at_the_kill_is_done
             at = STEPS.index(node)
 
             assert [*steps[: at + 1], *steps[at:], ("completed", list(STEPS))] == rows
+
+    with_store(url, check)
+
+
+AROUND = {"In": {"In"}, "Inner/Deep": {"Deep"}, "Inner/Deeper": {"Deeper"}, "Group": {"Left", "Right"},
+          "Map": {"Each0", "Each1"}, "Out": {"Out"}, "Last": {"Last"}}  # fmt: skip
+"""What is done at each place where a thread of the nested graph can stand."""
+
+
+async def places(store: Any) -> dict[str, str]:
+    """Return the innermost place that each running thread of the nested graph is at."""
+    found = {}
+    for thread_id in await standing(store):
+        level = (await store.load(thread_id)).checkpoint
+        path = [level.next_node]
+        while level.nested is not None:
+            level = level.nested
+            path.append(level.next_node)
+        # A subgraph that has just been begun, or has come to its end, has no checkpoint of its own.
+        place = "/".join(path).removeprefix("Work/")
+        found[thread_id] = {"Work": "Inner/Deep", "Inner": "Inner/Deep"}.get(place, place)
+    return found
+
+
+def test_a_run_that_is_killed_inside_a_graph_goes_on_inside_and_only_what_ran_there_is_done_twice(url: str) -> None:
+    if not url.startswith("sqlite:"):
+        pytest.skip("where a thread goes on is told by its rows, which every store keeps alike")
+    # Ten threads go on side by side: these are moments two levels deep, in the group, and in the map.
+    said = [line for moment in (25, 42, 62) for line in kill_at(moment, url, f"at-{moment}", "nested")]
+    killed = with_store(url, places)
+    said += [line.split() for line in finish(start("recover_until_done.py", url, "nested"))]
+    effects = Counter((thread_id, name) for what, thread_id, name, *_ in said if what == "effect")
+    results = [(thread_id, " ".join(kind)) for what, thread_id, *kind in said if what == "result"]
+
+    assert 10 <= len(killed)
+    assert set(killed.values()) <= AROUND.keys()
+    assert {"Group", "Map"} <= set(killed.values())
+    assert {"Inner/Deep", "Inner/Deeper"} & set(killed.values())
+    assert {(thread_id, "Completed") for thread_id in killed} == set(results)
+    assert len(results) == len(killed), "each was finished once"
+    twice = {(thread_id, name) for (thread_id, name), times in effects.items() if times > 1}
+    assert twice
+    assert twice <= {(thread_id, name) for thread_id, place in killed.items() for name in AROUND[place]}
+    assert {1, 2} == set(effects.values())
+
+    async def check(store: Any) -> None:
+        for thread_id in killed:
+            done = (await store.load(thread_id)).checkpoint.frozen_state["done"]
+
+            assert list(DOINGS) == done
 
     with_store(url, check)

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -65,6 +65,65 @@ def shop(lease_ttl: timedelta) -> CompiledGraph[Order]:
     return graph.compile(
         identity=GraphIdentity("shop", "1"), checkpointing=CheckpointPolicy.EVERY_NODE, lease_ttl=lease_ttl
     )
+
+
+DOINGS = ("In", "Deep", "Deeper", "Left", "Right", "Each0", "Each1", "Out", "Last")
+"""What `nested_shop` does, in its order; Left and Right are done at once, and so are the two of Each."""
+
+
+def nested_shop(lease_ttl: timedelta) -> CompiledGraph[Order]:
+    """A graph whose nodes tell the parent what they do: two levels deep, in a parallel group, in a map, and around."""
+
+    async def work(order: Order, ctx: NodeContext[Order], name: str | None = None) -> Order:
+        name = name or ctx.node
+        say("effect", ctx.thread_id, name, ctx.idempotency_key)
+        await asyncio.sleep(0)
+        return attrs.evolve(order, done=(*order.done, name))
+
+    def branch(name: str) -> Callable[[Order, NodeContext[Order]], Awaitable[Order]]:
+        async def handler(order: Order, ctx: NodeContext[Order]) -> Order:
+            return await work(order, ctx, name)
+
+        return handler
+
+    async def each(item: Order, ctx: NodeContext[Order]) -> Order:
+        return await work(item, ctx, f"Each{item.done[0]}")
+
+    def joined(order: Order, results: Sequence[Order]) -> Order:
+        return attrs.evolve(order, done=(*order.done, *(result.done[-1] for result in results)))
+
+    def whole(order: Order) -> Order:
+        return order
+
+    def back(order: Order, inner: Order) -> Order:
+        return inner
+
+    deep = StateGraph(Order).add_node("Deep", work).add_node("Deeper", work).add_edge("Deep", "Deeper").compile()
+    item = StateGraph(Order).add_node("Each", each).compile()
+    middle = (
+        StateGraph(Order)
+        .add_subgraph("Inner", deep, enter=whole, leave=back)
+        .add_parallel_group("Group", {"Left": branch("Left"), "Right": branch("Right")}, joined)
+        .add_map("Map", item, lambda order: [Order(("0",)), Order(("1",))], joined)
+        .add_node("Out", work)
+        .add_edge("Inner", "Group")
+        .add_edge("Group", "Map")
+        .add_edge("Map", "Out")
+        .compile()
+    )
+    return (
+        StateGraph(Order)
+        .add_node("In", work)
+        .add_subgraph("Work", middle, enter=whole, leave=back)
+        .add_node("Last", work)
+        .add_edge("In", "Work")
+        .add_edge("Work", "Last")
+        .compile(identity=GraphIdentity("nested", "1"), checkpointing=CheckpointPolicy.EVERY_NODE, lease_ttl=lease_ttl)
+    )
+
+
+GRAPHS = {"shop": shop, "nested": nested_shop}
+"""What the programs run, by name."""
 
 
 def start(program: str, *arguments: object) -> subprocess.Popen[str]:

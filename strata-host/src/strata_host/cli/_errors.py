@@ -22,6 +22,7 @@ _PARAMETERS: Final = {
     "blobs": "'--blobs'",
     "offload": "'--blobs'",
     "url": "'--storage'",
+    "store": "'--storage'",
 }
 
 
@@ -32,8 +33,8 @@ class CommandError(click.ClickException):
 
 
 @contextmanager
-def opening() -> Iterator[None]:
-    """Tell errors of opening a store as errors of the options that named it.
+def opening(storage: str = "'--storage'", blobs: str = "'--blobs'") -> Iterator[None]:
+    """Tell errors of opening a store as errors of the options that named it: `storage` and `blobs`.
 
     Raises:
         click.UsageError: No installed plugin serves the URL, it is malformed, or its file is not there; exit code 2.
@@ -42,13 +43,14 @@ def opening() -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        raise _bad_parameter(error, "'--storage'") from error
+        named = {"blobs": blobs, "offload": blobs, "url": storage}
+        raise click.BadParameter(error.problem, param_hint=named.get(_root(error), storage)) from error
     except PluginError as error:
         # Nobody at fault means that nobody serves what was asked for.
         raise (CommandError if error.distributions else click.UsageError)(str(error)) from error
     except StrataError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            raise click.BadParameter(str(error), param_hint="'--storage'") from error
+            raise click.BadParameter(str(error), param_hint=storage) from error
         raise CommandError(f"cannot open the storage: {error}") from error
 
 
@@ -63,11 +65,11 @@ def querying() -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        raise _bad_parameter(error, error.argument) from error
+        hint = _PARAMETERS.get(_root(error), error.argument)
+        raise click.BadParameter(error.problem, param_hint=hint) from error
     except StrataError as error:
         raise CommandError(f"query failed: {error}") from error
 
 
-def _bad_parameter(error: InvalidInputError, default: str) -> click.BadParameter:
-    root = error.argument.split(".", 1)[0].split("[", 1)[0]
-    return click.BadParameter(error.problem, param_hint=_PARAMETERS.get(root, default))
+def _root(error: InvalidInputError) -> str:
+    return error.argument.split(".", 1)[0].split("[", 1)[0]

@@ -1,12 +1,16 @@
-"""Filters of a listing, from text."""
+"""Filters of a listing: the options, and what they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import click
 
-__all__ = ["graph_filter", "metadata_filter"]
+from strata_core.records import ThreadQuery, ThreadState
+
+__all__ = ["filter_options", "graph_filter", "metadata_filter"]
 
 
 def metadata_filter(_ctx: click.Context, _parameter: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
@@ -39,3 +43,46 @@ def graph_filter(_ctx: click.Context, _parameter: click.Parameter, graph: str | 
     if not graph_id or (separator and not version):
         raise click.BadParameter(f"{graph!r} is not of the form ID[@VERSION]")
     return graph_id, version if separator else None
+
+
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--status`, `--meta` and `--graph`, and pass them as its argument `filters`, a `ThreadQuery`."""
+
+    @click.option(
+        "--status",
+        "states",
+        multiple=True,
+        type=click.Choice([state.value for state in ThreadState]),
+        help="Only threads in this state; repeat it for several.",
+    )
+    @click.option(
+        "--meta",
+        "metadata",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=metadata_filter,
+        help="Only threads with this metadata; repeat it for pairs that must all be there.",
+    )
+    @click.option(
+        "--graph",
+        metavar="ID[@VERSION]",
+        callback=graph_filter,
+        help="Only threads of this graph, or of one version of it.",
+    )
+    @functools.wraps(command)
+    def with_filters(
+        *args: Any,
+        states: Iterable[str],
+        metadata: dict[str, str],
+        graph: tuple[str | None, str | None],
+        **kwargs: Any,
+    ) -> Any:
+        filters = ThreadQuery(
+            states=frozenset(map(ThreadState, states)) or None,
+            metadata=metadata,
+            graph_id=graph[0],
+            graph_version=graph[1],
+        )
+        return command(*args, filters=filters, **kwargs)
+
+    return with_filters

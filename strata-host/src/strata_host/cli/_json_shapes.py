@@ -6,12 +6,16 @@ it is stored, and parts of records (wait, graph, decision) look as they do there
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strata_core.records import Checkpoint, GraphIdentity, Lease, ThreadPage, ThreadSummary, Wait
 
-__all__ = ["lease_json", "page_json", "record_json"]
+if TYPE_CHECKING:
+    from strata_core.blobs import BlobCheck
+
+__all__ = ["lease_json", "orphans_json", "page_json", "record_json"]
 
 
 def record_json(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -37,6 +41,7 @@ def _thread(thread: ThreadSummary) -> Any:
     return {
         "thread_id": thread.thread_id,
         "sequence": thread.sequence,
+        "revision": str(thread.revision),
         "state": thread.state.value,
         "status": thread.status.value,
         "updated_at": _time(thread.updated_at),
@@ -46,6 +51,27 @@ def _thread(thread: ThreadSummary) -> Any:
         "graph": _graph(thread.graph),
         "metadata": dict(thread.metadata),
         "lease": lease_json(thread.lease),
+    }
+
+
+def orphans_json(checks: Sequence[BlobCheck], before: datetime) -> dict[str, Any]:
+    """Return what was found in a blob store."""
+    return {
+        "before": _time(before),
+        "folders": len(checks),
+        "blobs": sum(len(check.blobs) for check in checks),
+        "orphans": [
+            {
+                "thread_id": check.thread_id,
+                "folder": check.folder,
+                "has_thread": check.has_thread,
+                "digests": [blob.digest for blob in check.orphans],
+                "bytes": sum(blob.size for blob in check.orphans),
+                "newest": _time(max(blob.stored_at for blob in check.orphans)),
+            }
+            for check in checks
+            if check.orphans
+        ],
     }
 
 

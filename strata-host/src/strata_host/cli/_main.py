@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from strata_host.cli._blobs import blobs
 from strata_host.cli._checkpoint import checkpoint
+from strata_host.cli._copy import copy
 from strata_host.cli._group import StrataGroup
 from strata_host.cli._plugins import plugins
 from strata_host.cli._thread import thread
@@ -17,7 +19,7 @@ __all__ = ["strata"]
 def strata() -> None:
     """Look into the threads and checkpoints of a Strata store.
 
-    Read-only: nothing here writes to a store, creates a file, or runs a node.
+    Read-only: nothing here writes to a store, creates a file, or runs a node, but copy, which writes to its target.
 
     Exit codes: 0 for success, 1 when something is not found or the store cannot be read, 2 for wrong usage.
     """
@@ -25,4 +27,6 @@ def strata() -> None:
 
 strata.add_command(thread)
 strata.add_command(checkpoint)
+strata.add_command(blobs)
+strata.add_command(copy)
 strata.add_command(plugins)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+import attrs
 import click
 
 from strata_core.clock import SYSTEM_CLOCK
 from strata_core.ports import StorePorts
-from strata_core.records import Lease, LogEntry, ThreadQuery, ThreadState
+from strata_core.records import Lease, LogEntry, ThreadQuery
 from strata_host.cli._errors import CommandError
-from strata_host.cli._filters import graph_filter, metadata_filter
+from strata_host.cli._filters import filter_options
 from strata_host.cli._json_shapes import lease_json, page_json, record_json
 from strata_host.cli._source import Source, json_option, source_options
 from strata_host.cli._states import show_states
@@ -27,27 +26,7 @@ def thread() -> None:
 
 
 @thread.command("list")
-@click.option(
-    "--status",
-    "states",
-    multiple=True,
-    type=click.Choice([state.value for state in ThreadState]),
-    help="Only threads in this state; repeat it for several.",
-)
-@click.option(
-    "--meta",
-    "metadata",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=metadata_filter,
-    help="Only threads with this metadata; repeat it for pairs that must all be there.",
-)
-@click.option(
-    "--graph",
-    metavar="ID[@VERSION]",
-    callback=graph_filter,
-    help="Only threads of this graph, or of one version of it.",
-)
+@filter_options
 @click.option("--due", is_flag=True, help="Only threads whose timer or timeout is due, by this machine's clock.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Threads a page.")
 @click.option("--cursor", help="Go on where the page before ended: what it printed as its next page.")
@@ -55,9 +34,7 @@ def thread() -> None:
 @source_options
 def list_threads(
     source: Source,
-    states: Iterable[str],
-    metadata: dict[str, str],
-    graph: tuple[str | None, str | None],
+    filters: ThreadQuery,
     due: bool,
     limit: int,
     cursor: str | None,
@@ -67,15 +44,7 @@ def list_threads(
 
     Threads updated at the same time stand in descending order of their IDs.
     """
-    query = ThreadQuery(
-        states=frozenset(map(ThreadState, states)) or None,
-        metadata=metadata,
-        graph_id=graph[0],
-        graph_version=graph[1],
-        due_before=SYSTEM_CLOCK.now() if due else None,
-        limit=limit,
-        cursor=cursor,
-    )
+    query = attrs.evolve(filters, due_before=SYSTEM_CLOCK.now() if due else None, limit=limit, cursor=cursor)
     page = source.read(lambda store: store.list_threads(query))
     if as_json:
         print_json(page_json(page))
@@ -103,6 +72,7 @@ def inspect(source: Source, thread_id: str, as_json: bool) -> None:
                 "thread_id": checkpoint.thread_id,
                 "state": checkpoint.state.value,
                 "sequence": entry.sequence,
+                "revision": str(entry.revision),
                 "checkpoints": entry.sequence + 1,
                 "lease": lease_json(lease),
                 "checkpoint": record_json(checkpoint),

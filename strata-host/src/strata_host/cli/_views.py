@@ -35,6 +35,12 @@ __all__ = [
 THREAD_HEADER: Final = ("THREAD", "NODE", "SEQ", "STATE", "WAITS FOR", "LEASE", "UPDATED")
 
 _NOTHING: Final = (Span("-"),)
+_WHY: Final = {
+    "strata.recovered_by": "recovered-by",
+    "strata.cancel_reason": "reason",
+    "strata.ended_by": "ended-by",
+}
+"""What the engine's metadata says of why a checkpoint was written, and what a timeline calls it."""
 
 
 def time_text(moment: datetime) -> str:
@@ -70,6 +76,15 @@ def log_line(entry: LogEntry) -> Line:
     ]
     if checkpoint.resumed_at is not None:
         line.append(Span(f" resumed={time_text(checkpoint.resumed_at)}", Role.TIME))
+    path: list[str] = []
+    for level in levels(checkpoint):
+        if level.decision is not None:
+            inside = f" in={'/'.join(path)}" if path else ""
+            line += (Span(" decision="), _verdict(level.decision), Span(f" by={word(level.decision.reviewer)}{inside}"))
+        path.append(word(level.suspended_node))
+    for key, label in _WHY.items():
+        if key in checkpoint.metadata:
+            line.append(Span(f" {label}={word(checkpoint.metadata[key])}"))
     return line
 
 
@@ -89,6 +104,7 @@ def thread_fields(entry: LogEntry, lease: Lease | None) -> Iterator[tuple[str, L
     if not checkpoint.metadata:
         yield "metadata", _NOTHING
     yield "checkpoints", (Span(str(entry.sequence + 1)),)
+    yield "revision", (Span(str(entry.revision)),)
     yield "written", (Span(time_text(checkpoint.created_at), Role.TIME),)
     if checkpoint.resumed_at is not None:
         yield "resumed", (Span(time_text(checkpoint.resumed_at), Role.TIME),)
@@ -128,13 +144,16 @@ def decision_fields(checkpoint: Checkpoint) -> Iterator[tuple[str, Line]]:
 def _decision(decision: HumanDecision | None) -> Line:
     if decision is None:
         return _NOTHING
-    verdict = Span("approved", Role.ADDED) if decision.is_approved else Span("rejected", Role.REMOVED)
     overrides = f", overrides {json_text(dict(decision.overrides))}" if decision.overrides else ""
     return (
-        verdict,
+        _verdict(decision),
         Span(f" at {word(decision.boundary)} by {word(decision.reviewer)}{overrides}"),
         Span(f", {time_text(decision.decided_at)}", Role.TIME),
     )
+
+
+def _verdict(decision: HumanDecision) -> Span:
+    return Span("approved", Role.ADDED) if decision.is_approved else Span("rejected", Role.REMOVED)
 
 
 def _status(checkpoint: Checkpoint) -> Line:

@@ -129,6 +129,30 @@ class TestAnAnswer:
 
         assert (422, "invalid_signal") == refusal(client.post("/transfers/acme/answer", content=body, headers=headers))
 
+    def test_it_can_be_for_what_was_seen_and_nothing_else(self, client, bank, refusal, monkeypatch):
+        async def down(key, transfer):
+            raise ConnectionError
+
+        frozen = client.submit()
+        seen = client.get("/transfers/acme").headers["ETag"]
+        with monkeypatch.context() as patch:
+            patch.setattr(bank, "send", down)
+            assert (502, "node_failed") == refusal(client.answer(headers=client.ann | {"If-Match": seen}))
+        late = client.answer(approve=False, headers=client.ann | {"If-Match": seen})
+        withdrawn = client.delete("/transfers/acme", headers=client.ann | {"If-Match": seen})
+        now = client.get("/transfers/acme").headers["ETag"]
+
+        assert seen == frozen.headers["ETag"] != now
+        assert [(412, "changed")] * 2 == [refusal(late), refusal(withdrawn)]
+        assert 204 == client.delete("/transfers/acme", headers=client.ann | {"If-Match": now}).status_code
+
+    @pytest.mark.parametrize("etag", ["acme", '"1"', 'W/"0-0011223344556677"'])
+    def test_an_etag_that_was_never_given_is_refused(self, client, etag, refusal):
+        client.submit()
+
+        assert (422, "invalid_request") == refusal(client.answer(headers=client.ann | {"If-Match": etag}))
+        assert 200 == client.answer(headers=client.ann | {"If-Match": "*"}).status_code
+
     def test_nobody_answers_without_a_login(self, client, refusal):
         client.submit()
 

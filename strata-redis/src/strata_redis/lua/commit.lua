@@ -17,7 +17,7 @@ local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local ANY, NOTHING = -2, -1
 local EPOCH = '8000000000000000'  -- microsecond 0 as in facts: the time in the place of a head without rows
 
-local function whole(number) return string.format('%.0f', number) end
+local function whole(number) return string.format('%d', number) end
 
 -- ------------------------------------------------------------------------------------------------------------- reading
 
@@ -62,13 +62,13 @@ local function judge(item, head)
   local live = head.token ~= '0' and head.expires > now
   local own = live and head.lease_id == item.write_id
   if item.row then
-    for from = 1, #head.ids, 16 do
-      if string.sub(head.ids, from, from + 15) == item.write_id then
-        local sequence = head.sequence - (from - 1) / 16
-        -- A lease taken with the row may have passed to somebody else: never hand out theirs.
-        if item.takes and not own then return 'repeated', sequence, '0', 0 end
-        return 'repeated', sequence, head.token, head.expires
-      end
+    local from = string.find(head.ids, item.write_id, 1, true)
+    while from and from % 16 ~= 1 do from = string.find(head.ids, item.write_id, from + 1, true) end  -- across two
+    if from then
+      local sequence = head.sequence - (from - 1) / 16
+      -- A lease taken with the row may have passed to somebody else: never hand out theirs.
+      if item.takes and not own then return 'repeated', sequence, '0', 0 end
+      return 'repeated', sequence, head.token, head.expires
     end
   elseif item.takes and own then
     return 'repeated', head.sequence, head.token, head.expires
@@ -136,7 +136,7 @@ local function prefixes_of(facts)
 end
 
 local function lease_of(head, thread)
-  if head and head.token ~= '0' then return 'l' .. string.format('%017.0f', head.expires) .. thread end
+  if head and head.token ~= '0' then return 'l' .. string.format('%017d', head.expires) .. thread end
 end
 
 local function members_of(head, facts, thread)
@@ -233,7 +233,7 @@ local function apply(key, thread, item, head, facts, noted)
   local warning
   if deadline then
     local members = members_of(new, new_facts, thread)
-    table.insert(members, 1, 'x' .. string.format('%017.0f', deadline) .. thread)
+    table.insert(members, 1, 'x' .. string.format('%017d', deadline) .. thread)
     warning = keep_until(key, thread, deadline, members)
     if warning then table.remove(members, 1) end
     exchange(noted or members_of(head, facts, thread), members)
@@ -251,21 +251,26 @@ local function apply(key, thread, item, head, facts, noted)
   return warning and done .. ' ' .. warning or done
 end
 
+local items, arg, takes = {}, 5, false
+for at = 4, #KEYS do
+  items[at], arg = item_at(arg)
+  takes = takes or items[at].takes
+end
 redis.call('ZCARD', index)
-if not tonumber(redis.call('GET', tokens) or '0') then
+local any_expires = redis.call('HLEN', expiring) > 0
+if takes and not tonumber(redis.call('GET', tokens) or '0') then
   return redis.error_reply('WRONGTYPE ' .. tokens .. ' is no number')
 end
 local heads, facts, notes = {}, {}, {}
 for at = 4, #KEYS do
   local found = redis.call('HMGET', KEYS[at], 'head', 'facts')
   heads[at], facts[at] = found[1], found[2]
-  notes[at] = redis.call('HGET', expiring, string.sub(KEYS[at], skip + 1))
+  notes[at] = any_expires and redis.call('HGET', expiring, string.sub(KEYS[at], skip + 1))
 end
 
-local answers, arg = {}, 5
+local answers = {}
 for at = 4, #KEYS do
-  local item, text = nil, heads[at]
-  item, arg = item_at(arg)
+  local item, text = items[at], heads[at]
   local head = text and head_from(text) or nil
   local verdict, sequence, token, expires = judge(item, head)
   local answer

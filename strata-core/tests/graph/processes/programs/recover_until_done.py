@@ -5,22 +5,21 @@ import sys
 import time
 from datetime import timedelta
 
-from process_support import PATIENCE, say, shop
+from process_support import GRAPHS, PATIENCE, say
 
 from strata_core import ThreadQuery, ThreadState, open_store
 
 
-async def main(url: str) -> None:
-    graph = shop(timedelta(minutes=5))  # SQLite lets a writer wait for as long as others come first
+async def main(url: str, kind: str = "shop") -> None:
+    graph = GRAPHS[kind](timedelta(seconds=30))
     end = time.monotonic() + PATIENCE
     async with open_store(url) as store:
         while (await store.list_threads(ThreadQuery(states={ThreadState.RUNNING}, limit=1))).threads:
             assert time.monotonic() < end
             report = await graph.recover_all(store)
             for result in report.results.values():
-                reason = getattr(result, "reason", None) or getattr(result, "code", None)
-                kind = type(result).__name__
-                say("result", result.thread_id, kind if reason is None else f"{kind}-{reason}")
+                why = [getattr(result, name, None) for name in ("reason", "code", "detail")]
+                say("result", result.thread_id, type(result).__name__, *(word for word in why if word is not None))
             for thread_id, error in report.errors.items():
                 say("error", thread_id, type(error).__name__)
             await asyncio.sleep(0.02)

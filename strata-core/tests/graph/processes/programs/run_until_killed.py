@@ -4,13 +4,13 @@ import asyncio
 import sys
 from datetime import timedelta
 
-from process_support import Order, say, shop
+from process_support import GRAPHS, Order, say
 
 from strata_core import open_store
 
 
-async def main(url: str, name: str, count: str, ttl: str) -> None:
-    graph = shop(timedelta(seconds=float(ttl)))
+async def main(url: str, name: str, count: str, ttl: str, kind: str = "shop") -> None:
+    graph = GRAPHS[kind](timedelta(seconds=float(ttl)))
     async with open_store(url) as store:
         await asyncio.gather(*(graph.run(f"{name}-{number}", Order(), store) for number in range(int(count))))
         say("over")  # too late to kill it amid a run

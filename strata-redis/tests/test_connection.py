@@ -1,0 +1,74 @@
+"""What a server does that is none, or speaks out of turn, loses the connection and no more."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from strata_redis._address import Address
+from strata_redis._calls import Answer, Lost
+from strata_redis._connection import Connection, Login
+
+
+def talk(answer: bytes, use: Callable[[Connection], Awaitable[list[Answer]]]) -> list[Answer]:
+    """Connect to somebody who answers so, whatever is said."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer)
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    async def go() -> list[Answer]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        connection = Connection(Address("127.0.0.1", server.sockets[0].getsockname()[1]), Login(None, None))
+        try:
+            await connection.open(10)
+            return await use(connection)
+        finally:
+            await connection.close()
+            server.close()
+            while len(asyncio.all_tasks()) > 1:
+                await asyncio.sleep(0)
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(b"HTTP/1.1 400 Bad Request\r\n", "does not speak as Redis does"), (b"$-x\r\n", "does not speak")],
+)
+def test_somebody_else_at_the_port_is_told_apart(answer: bytes, told: str) -> None:
+    (lost,) = talk(answer, lambda connection: connection.ask([(b"PING",)], 10))
+
+    assert isinstance(lost, Lost)
+    assert lost.sent
+    assert told in str(lost)
+
+
+def test_an_answer_too_many_is_nobody_s() -> None:
+    """Whoever asks next on that connection would take it for theirs."""
+
+    async def use(connection: Connection) -> list[Answer]:
+        answers = await connection.ask([(b"PING",)], 10)
+        assert not connection.is_open
+        return answers + await connection.ask([(b"PING",)], 10)
+
+    first, second = talk(b"+one\r\n+two\r\n", use)
+
+    assert b"one" == first
+    assert isinstance(second, Lost)
+    assert "more than it was asked" in str(second)
+
+
+def test_answers_that_came_before_the_connection_was_lost_count() -> None:
+    async def use(connection: Connection) -> list[Answer]:
+        return await connection.ask([(b"GET", b"a"), (b"GET", b"b")], 0.05)
+
+    first, second = talk(b"+one\r\n", use)
+
+    assert b"one" == first
+    assert isinstance(second, Lost)
+    assert isinstance(second.cause, TimeoutError)
+    assert second.sent
