@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from strata_core.errors import InvalidInputError, RehydrationError
-from strata_core.graph._fielded import is_class_with_fields, is_typed_dict
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -33,6 +32,8 @@ def state_class(state_type: object) -> type:
     Raises:
         InvalidInputError: The type does not become a JSON object.
     """
+    from strata_core.graph._fielded import is_class_with_fields, is_typed_dict
+
     origin = typing.get_origin(state_type) or state_type
     if origin in (dict, Mapping) or is_typed_dict(origin):
         return dict
