@@ -86,6 +86,11 @@ class Plan(Generic[S]):
             map(_uses_context, nodes.values())
         )
 
+    @property
+    def state_class(self) -> type:
+        """The class of its states."""
+        return self.codec.cls
+
     def waits(self) -> Iterator[tuple[str, ...]]:
         """Yield the paths to the nodes after which a thread waits, also inside of subgraphs."""
         for node in self.nodes.values():
