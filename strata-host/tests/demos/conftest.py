@@ -83,6 +83,7 @@ class Demo:
                 runpy.run_path(script, run_name="__main__")
             except SystemExit as done:
                 said = str(done.code)
+                print(said, file=sys.stderr)  # as the interpreter would
         for name in set(sys.modules) - before:
             if str(self.folder) in str(getattr(sys.modules[name], "__file__", "")):
                 del sys.modules[name]  # the next demo may have one of this name

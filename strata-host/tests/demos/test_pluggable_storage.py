@@ -39,10 +39,11 @@ def test_it_plays_on_one_more_store(pluggable, shelf):
     assert "   the store of --storage: as above\n" in pluggable.call("--storage", shelf.url)
 
 
-def test_it_fails_when_a_server_does_not_answer_and_shows_no_password(pluggable):
+def test_it_fails_when_a_server_does_not_answer_and_shows_no_password(pluggable, capsys):
     shown = pluggable.call("--redis", "redis://:secret@127.0.0.1:1/0", fails="The demo failed on Redis: Store")
 
     assert "SQLite: as above" in shown
+    assert "secret" not in shown + "".join(capsys.readouterr())
 
 
 def test_it_fails_when_one_store_answers_differently(pluggable, monkeypatch):
