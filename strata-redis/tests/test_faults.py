@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -21,6 +22,7 @@ from strata_conformance.servers.lives import (
     checkpoint,
     outcome_of,
 )
+from strata_conformance.servers.mixes import Mix
 from strata_core.errors import StoreUnavailableError
 from strata_core.options import Deltas, Offload
 from strata_core.store import RowStore
@@ -28,6 +30,7 @@ from strata_redis import RedisBackend, RedisOptions
 from strata_redis._calls import COMMIT
 from strata_redis._node import Node
 
+FAULTS = 3_500 if os.environ.get("STRATA_SOAK") == "1" else 30
 WRITE = COMMIT.digest
 KEPT = {"tokens", "meta"}
 """What a store without threads consists of."""
@@ -240,3 +243,18 @@ async def rows_of(store: RowStore, number: int) -> int:
     assert list(range(len(entries))) == [entry.sequence for entry in entries]
     assert list(range(len(entries))) == [entry.checkpoint.frozen_state["step"] for entry in entries]
     return len(entries)
+
+
+@pytest.mark.soak
+def test_random_calls_under_random_faults_are_done_once_or_not_at_all(place: Place, proxy: FaultProxy) -> None:
+    mix = Mix(proxy, FAULTS, seed=20261130)
+
+    async def main() -> None:
+        async with store_at(proxy.url(place.url), pool_size=3) as store:
+            await mix.run(store)
+        async with store_at(place.url) as clean:
+            await mix.check(clean)
+
+    asyncio.run(main())
+
+    assert mix.struck >= FAULTS

@@ -80,6 +80,7 @@ class CannotDeleteNothing(Blobs):
     also={
         "blob-5": "the thread next to the deleted one differs in case alone",
         "blob-7": "an ID that is no text has no lower case",
+        "blob-9": "blobs of IDs that differ in case alone are listed as those of one thread",
     },
 )
 class FoldsIds(Blobs):

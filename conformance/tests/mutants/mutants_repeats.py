@@ -52,6 +52,7 @@ class KeepsSevenWriteIds(MemoryBackend):
     "repeat-3",
     also={
         "row-7": "says the same of the backend",
+        "rule-1": "compares with core's rule for write IDs",
     },
 )
 class FindsWriteIdsAnywhere(MemoryBackend):

@@ -296,3 +296,21 @@ def test_two_connections_that_are_made_at_once_have_numbers_of_their_own(valkey_
             client.close()
 
     assert {1, 2} == {request.connection for request in recording.requests}
+
+
+def test_a_connection_that_is_reset_before_it_is_served_is_not_left_open(
+    valkey_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever resets all connections may do so in the very turn in which one is made."""
+    connected = FaultProxy._connected
+
+    def and_reset(proxy: FaultProxy, *streams: Any) -> None:
+        connected(proxy, *streams)
+        for task in proxy._tasks:
+            task.cancel()
+
+    monkeypatch.setattr(FaultProxy, "_connected", and_reset)
+    with FaultProxy.before(valkey_server) as proxy, socket.create_connection((proxy.host, proxy.port)) as client:
+        client.settimeout(10)
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)

@@ -179,14 +179,14 @@ class Line:
 @attrs.frozen
 class Basket:
     lines: tuple[Line, ...]
-    seen: set[str] = attrs.Factory(set)
+    seen: set[complex] = attrs.Factory(set)
 
 
 def test_a_state_type_without_a_json_form_is_named_by_its_path() -> None:
     with pytest.raises(GraphValidationError) as caught:
         new(Basket).add_node("A", keep).compile()
 
-    assert ["state.lines[].price", "state.seen"] == [
+    assert ["state.lines[].price", "state.seen[]"] == [
         problem.text.partition(":")[0] for problem in caught.value.problems
     ]
     assert {ProblemCode.UNSUPPORTED_TYPE} == {problem.code for problem in caught.value.problems}

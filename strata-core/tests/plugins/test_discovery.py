@@ -107,7 +107,7 @@ class TestUnknownNames:
 
         said, _, installed = str(refusal("amce")).partition("; installed: ")
 
-        assert "no plugin offers a store for 'amce' URLs" == said
+        assert "no plugin offers a store for 'amce' URLs (did you mean 'acme'?)" == said
         assert {"acme", "memory"} <= set(installed.split(", "))
 
     @pytest.mark.parametrize(
@@ -129,6 +129,15 @@ class TestUnknownNames:
 
         assert str(refusal(scheme, kind)).endswith(f"installed: none; {way_out}")
 
+    def test_a_scheme_of_ours_that_is_mistyped_is_guessed_although_nothing_is_installed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What may have been meant is not only what is there."""
+        monkeypatch.setattr("strata_core.plugins._entries.distributions", list)
+
+        assert "for 'postgers' URLs (did you mean 'postgres'?); installed: none" in str(refusal("postgers"))
+        assert "did you mean" not in str(refusal("mongodb"))
+
     def test_a_blob_scheme_is_not_mistaken_for_a_store(self) -> None:
         """Whoever opens a store with it is told where it belongs."""
         assert "'file' is a blob store: give it as Offload(blobs=...)" in str(refusal("file"))
@@ -139,7 +148,7 @@ class TestUnknownNames:
 
         said, _, installed = str(refusal("ikn", "wrapper")).partition("; installed: ")
 
-        assert "no plugin offers a wrapper named 'ikn'" == said
+        assert "no plugin offers a wrapper named 'ikn' (did you mean 'ink'?)" == said
         assert "ink" in installed.split(", ")
 
 

@@ -36,6 +36,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         "records_vector": lambda: _vectors("records"),
         "rows_vector": lambda: _vectors("rows"),
         "invalid_vector": lambda: _vectors("invalid"),
+        "graph_vector": lambda: _vectors("graphs"),
         "invalid_record": lambda: [vector for vector in _vectors("invalid") if "record" in vector],
     }
     for argument in kinds.keys() & set(metafunc.fixturenames):

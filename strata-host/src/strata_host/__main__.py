@@ -14,7 +14,7 @@ def main() -> None:
     """Run the command `strata` with the process's arguments, and exit.
 
     Raises:
-        SystemExit: Always, with the exit code: 0, 1 (not found, query failed), 2 (usage) or 130 (interrupted).
+        SystemExit: Always, with the exit code: 0, 1 (not found, invalid, unreadable), 2 (usage) or 130 (interrupted).
     """
     if not os.environ.get("STRATA_DEBUG"):
         # What goes wrong is told in one line; a library's warning would be another, and nobody vouches for its text.

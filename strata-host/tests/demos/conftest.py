@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import attrs
 import pytest
@@ -60,6 +64,33 @@ class Demo:
 
         assert code == done.returncode, done.stdout + done.stderr
         return done
+
+    def call(self, *options: str, fails: str = "") -> str:
+        """Run the script of the command in this process, which costs a tenth of another one, and return what it prints.
+
+        Args:
+            options: Options for the demo.
+            fails: How what it says at its end begins when it fails; it must not fail where this is empty.
+        """
+        script = self.command()[-1]
+        shown, before, said = io.StringIO(), set(sys.modules), ""
+        with (
+            patch.object(sys, "argv", [script, *options]),
+            patch.object(sys, "path", [str(self.folder), *sys.path]),
+            redirect_stdout(shown),
+        ):
+            try:
+                runpy.run_path(script, run_name="__main__")
+            except SystemExit as done:
+                said = str(done.code)
+                print(said, file=sys.stderr)  # as the interpreter would
+        for name in set(sys.modules) - before:
+            if str(self.folder) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]  # the next demo may have one of this name
+
+        assert said.startswith(fails), said
+        assert bool(fails) == bool(said), said
+        return shown.getvalue()
 
 
 @pytest.fixture

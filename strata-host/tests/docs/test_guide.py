@@ -35,15 +35,6 @@ def test_every_block_is_python_or_what_it_prints() -> None:
     assert {"python", "text"} == {language for language, _ in BLOCKS}
 
 
-@pytest.mark.parametrize("codes", [FailureCode, CancelReason], ids=lambda codes: codes.__name__)
-def test_the_tables_name_every_code_with_its_way_out(codes: type[FailureCode | CancelReason]) -> None:
-    table = GUIDE[GUIDE.index(f"| `{codes.__name__}` |") :].partition("\n\n")[0].splitlines()[2:]
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
-
-    assert [f"`{code.name}`" for code in codes] == [row[0] for row in cells]
-    assert all(len(row) == 3 and all(row) for row in cells)
-
-
 def test_the_table_of_the_policies_names_every_one() -> None:
     for policy in CheckpointPolicy:
         assert re.search(rf"^\| \| .*`{policy.name}`", GUIDE, re.MULTILINE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from strata_core.graph._compiled import CompiledGraph
     from strata_core.graph._context import NodeContext
     from strata_core.graph._results import Interrupted
+    from strata_core.graph._upcasting import Upcast
     from strata_core.records import GraphIdentity
 
 __all__ = ["StateGraph"]
@@ -46,10 +47,13 @@ class StateGraph(BodyCalls[S]):
     problems at once.
 
     Args:
-        state_type: An attrs class, a dataclass, a `TypedDict`, ``dict``, or ``dict[str, X]``: what becomes a JSON
-            object.
-        converter: A cattrs converter that turns states into JSON values and back; None for the strict one (see
-            `strict_converter`).
+        state_type: An attrs class, a dataclass, a `TypedDict`, a `msgspec.Struct`, a `pydantic.BaseModel`, ``dict``,
+            or ``dict[str, X]``: what becomes a JSON object.  ``STATE.md``, beside the user guide, lists the types of
+            its fields, and their JSON forms.
+        converter: A cattrs converter that turns states into JSON values and back; None for the strict one.  To add
+            types of your own, register hooks with a `strict_converter`, which goes on to refuse what would not read
+            back as itself.  Any other converter reads by its own rules, which may convert; what it writes and does not
+            read back equal is refused when it is saved.
 
     Raises:
         InvalidInputError: `state_type` is none of these.
@@ -189,7 +193,7 @@ class StateGraph(BodyCalls[S]):
         *,
         identity: GraphIdentity | None = None,
         checkpointing: CheckpointPolicy = CheckpointPolicy.BOUNDARIES,
-        upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None = None,
+        upcast: Upcast | None = None,
         lease_ttl: timedelta = _LEASE_TTL,
         owner: str | None = None,
         completion_record: bool = False,
@@ -208,7 +212,11 @@ class StateGraph(BodyCalls[S]):
                 is refused, and calls on many threads take only those of this graph; `run` does not ask.
             checkpointing: When runs write checkpoints; also decides whether finished threads can be purged.
             upcast: Turns the saved JSON state of another version of this graph (its second argument) into one of this
-                version; called before a thread of that version is resumed.
+                version; called whenever a thread of that version goes on, however that comes about, and for a newer
+                version as well.  Or steps, by version: each a function of the state that leads to the next one, the
+                last of them to this version; a thread of a version without a step is refused.  What it raises, or
+                returns and is no JSON object, refuses the call with `REHYDRATION_FAILED`, and the thread stays as it
+                is.  Without it, a state of another version is read as it is, if it fits.
             lease_ttl: How long a lease of `CheckpointPolicy.EVERY_NODE` lives; renewed at a third of that.
             owner: The name under which leases are taken, for people; None for the host and process.
             completion_record: Let `BOUNDARIES` write `completed` when a run comes to an end of the graph, also one that
@@ -243,8 +251,10 @@ class StateGraph(BodyCalls[S]):
             check_thread_id(identity.id, "identity.id")
             check_thread_id(identity.version, "identity.version")
         _check_policy(checkpointing)
-        if upcast is not None and not callable(upcast):
-            raise InvalidInputError("upcast", f"must be a function of (state, version), not {upcast!r}")
+        if upcast is not None:
+            from strata_core.graph._upcasting import checked_upcast
+
+            upcast = checked_upcast(upcast, None if identity is None else identity.version)
         check_ttl(lease_ttl, "lease_ttl")
         if owner is not None:
             check_owner(owner)
@@ -258,15 +268,14 @@ class StateGraph(BodyCalls[S]):
         from strata_core.graph._linking import link
         from strata_core.graph._plan import Plan
         from strata_core.graph._problems import GraphProblem, ProblemCode
-        from strata_core.graph._types import unsupported_types
+        from strata_core.graph._type_problems import find_type_problems
         from strata_core.graph._validate import find_problems
 
         problems = find_problems(self._draft)
-        if self._converter is None:
-            problems += [
-                GraphProblem(ProblemCode.UNSUPPORTED_TYPE, None, f"{path}: {problem}")
-                for path, problem in unsupported_types(self._state_type)
-            ]
+        problems += [
+            GraphProblem(ProblemCode.UNSUPPORTED_TYPE, None, f"{path}: {problem}")
+            for path, problem in find_type_problems(self._state_type, self._converter)
+        ]
         if problems:
             raise GraphValidationError(problems)
         entry, nodes = link(self._draft)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from strata_core.graph._cancellation import CancellationToken
 from strata_core.graph._end import end_thread
@@ -66,6 +66,30 @@ class CompiledGraph(SyncCalls[S], StreamCalls[S]):
     def checkpointing(self) -> CheckpointPolicy:
         """When its runs write checkpoints."""
         return self._plan.checkpointing
+
+    def definition(self) -> dict[str, Any]:
+        """Return what the graph consists of as a JSON document, in an order that depends on the graph alone.
+
+        Holds names, ways and settings, and neither code nor state: what a function would tell is said to be computed.
+        The format is that of ``strata_core/_schema/graph.schema.json``; `strata graph validate` and
+        `strata_core.graph.definitions` read it.
+
+        Raises:
+            UsageError: Graphs are nested more than 100 deep.
+        """
+        from strata_core.graph._definition import define
+
+        return define(self._plan)
+
+    def to_mermaid(self) -> str:
+        """Return the graph as a Mermaid flowchart, with its children to any depth, its waits and all its routes.
+
+        Raises:
+            UsageError: Graphs are nested more than 100 deep.
+        """
+        from strata_core.graph._mermaid import draw
+
+        return draw(self.definition())
 
     async def run(
         self,

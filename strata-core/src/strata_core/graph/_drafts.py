@@ -6,6 +6,7 @@ Plain classes here and in the other inner modules: an attrs class takes a millis
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class RouteDraft:
         self.source = source
         self.router = router
         self.is_bare = isinstance(targets, str)
+        if isinstance(targets, AbstractSet):  # whose order is another one in the next process
+            targets = sorted(targets, key=str)
         self.targets = tuple(targets) if isinstance(targets, Collection) and not self.is_bare else (targets,)
 
 

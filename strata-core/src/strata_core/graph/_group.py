@@ -11,10 +11,10 @@ from strata_core.errors import InvalidInputError
 from strata_core.graph._apart import walk_apart
 from strata_core.graph._attempt import NodeReturnError, call_in_thread, consult_state
 from strata_core.graph._children import (
+    child_of,
     find_concurrency_problems,
     find_function_problems,
     find_parallel_waits,
-    is_compiled,
     plan_of,
 )
 from strata_core.graph._context import NodeContext, visit_key
@@ -72,17 +72,17 @@ class GroupDraft:
                 hint = did_you_mean(name, branches)
                 text = f"blocking of node {node!r} names {name!r}, which is no branch of it{hint}"
                 yield GraphProblem(ProblemCode.INVALID_BRANCH, node, text)
-            elif is_compiled(branches[name]) or _is_async(branches[name]):
+            elif child_of(branches[name]) is not None or _is_async(branches[name]):
                 text = f"branch {name!r} of node {node!r} is async or a graph; blocking is for def handlers"
                 yield GraphProblem(ProblemCode.INVALID_HANDLER, node, text)
 
     def _branch_problems(self, node: Any, what: str, branch: object) -> Iterable[GraphProblem]:
-        if is_compiled(branch):
-            plan = plan_of(branch)
-            if plan.codec.cls is not self._state:
-                text = f"{what} is a graph of {plan.codec.cls.__name__}, not of {self._state.__name__}"
+        if (child := child_of(branch)) is not None:
+            state = child.state_class
+            if state is not None and state is not self._state:
+                text = f"{what} is a graph of {state.__name__}, not of {self._state.__name__}"
                 yield GraphProblem(ProblemCode.INVALID_CHILD, node, text)
-            yield from find_parallel_waits(node, what, plan)
+            yield from find_parallel_waits(node, what, child)
             return
         try:
             inspect_handler(branch)
@@ -93,7 +93,7 @@ class GroupDraft:
     def make(self) -> Group:
         """Return the body."""
         branches = [
-            Branch(name, plan_of(branch) if is_compiled(branch) else inspect_handler(branch), name in self._blocking)
+            Branch(name, plan_of(branch) if child_of(branch) else inspect_handler(branch), name in self._blocking)
             for name, branch in self._branches.items()
         ]
         return Group(branches, self._reducer, self._limit)
@@ -121,6 +121,11 @@ class Branch:
         """Whether anything in it is given a context."""
         return self.work.wants_context if isinstance(self.work, Handler) else self.work.uses_context
 
+    def describe(self, define: Callable[[Plan[Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Return it as a definition has it."""
+        child = {"child": define(self.work)} if isinstance(self.work, Plan) else {}
+        return {"name": self.name, **({"blocking": True} if self.blocking else {}), **child}
+
 
 class Group:
     """Several branches at once as the body of a node; a reducer makes one state of theirs."""
@@ -136,6 +141,12 @@ class Group:
     def waits(self) -> Iterator[tuple[str, ...]]:
         """Yield nothing: no branch waits."""
         return iter(())
+
+    def describe(self, define: Callable[[Plan[Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Return what its node has in a definition beyond what every node has."""
+        branches = [branch.describe(define) for branch in self._branches]
+        limit = {} if self._limit is None else {"max_concurrency": self._limit}
+        return {"kind": "group", "branches": branches, **limit}
 
     async def attempt(self, level: Level[Any], node: Node) -> Any:
         """Run every branch, and return what the reducer makes of their states."""

@@ -8,11 +8,11 @@ from typing import Any
 from strata_core.graph._apart import walk_apart
 from strata_core.graph._attempt import NodeReturnError, consult, consult_state
 from strata_core.graph._children import (
+    child_of,
     find_child_problems,
     find_concurrency_problems,
     find_function_problems,
     find_parallel_waits,
-    is_compiled,
     plan_of,
 )
 from strata_core.graph._copying import isolate
@@ -44,8 +44,8 @@ class MapDraft:
         yield from find_function_problems(node, "items", self._items, "state")
         yield from find_function_problems(node, "the reducer", self._reducer, "before", "results")
         yield from find_concurrency_problems(node, self._limit)
-        if is_compiled(self._child):
-            yield from find_parallel_waits(node, f"the child of node {node!r}", plan_of(self._child))
+        if (child := child_of(self._child)) is not None:
+            yield from find_parallel_waits(node, f"the child of node {node!r}", child)
 
     def make(self) -> Map:
         """Return the body."""
@@ -69,6 +69,11 @@ class Map:
     def waits(self) -> Iterator[tuple[str, ...]]:
         """Yield nothing: no child waits."""
         return iter(())
+
+    def describe(self, define: Callable[[Plan[Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Return what its node has in a definition beyond what every node has."""
+        limit = {} if self._limit is None else {"max_concurrency": self._limit}
+        return {"kind": "map", "child": define(self._child), **limit}
 
     async def attempt(self, level: Level[Any], node: Node) -> Any:
         """Run the child for every item, and return what the reducer makes of their last states."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +12,7 @@ from strata_core.records import WaitKind
 
 if TYPE_CHECKING:
     from strata_core.graph._level import Level
+    from strata_core.graph._plan import Plan
 
 __all__ = ["Body", "Node", "Pause", "Router"]
 
@@ -25,6 +26,9 @@ class Body(Protocol):
 
     def waits(self) -> Iterator[tuple[str, ...]]:
         """Yield the paths to the nodes in it after which a thread waits."""
+
+    def describe(self, define: Callable[[Plan[Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Return what its node has in a definition beyond what every node has; `define` does so for a graph."""
 
     async def attempt(self, level: Level[Any], node: Node) -> Any:
         """Run it once, as that node of a level, and return the node's state.

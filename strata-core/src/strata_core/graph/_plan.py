@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from strata_core.clock import Clock
 from strata_core.graph._handlers import Handler
 from strata_core.graph._nodes import Node
 from strata_core.graph._policy import CheckpointPolicy
 from strata_core.graph._state import StateCodec
+from strata_core.graph._upcasting import Upcast
 from strata_core.records import GraphIdentity
 
 __all__ = ["Plan"]
@@ -61,7 +62,7 @@ class Plan(Generic[S]):
         codec: StateCodec[S],
         identity: GraphIdentity | None,
         checkpointing: CheckpointPolicy,
-        upcast: Callable[[dict[str, Any], str], Mapping[str, Any]] | None,
+        upcast: Upcast | None,
         lease_ttl: timedelta,
         owner: str | None,
         completion_record: bool,
@@ -84,6 +85,11 @@ class Plan(Generic[S]):
         self.uses_context = (on_resume is not None and on_resume.wants_context) or any(
             map(_uses_context, nodes.values())
         )
+
+    @property
+    def state_class(self) -> type:
+        """The class of its states."""
+        return self.codec.cls
 
     def waits(self) -> Iterator[tuple[str, ...]]:
         """Yield the paths to the nodes after which a thread waits, also inside of subgraphs."""

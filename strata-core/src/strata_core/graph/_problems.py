@@ -55,6 +55,12 @@ class ProblemCode(StrEnum):
     """Fallbacks lead back to a node that has failed."""
     UNSUPPORTED_TYPE = "STRATA_ERR_UNSUPPORTED_TYPE"
     """The state type holds a type without a JSON form."""
+    MALFORMED_DEFINITION = "STRATA_ERR_MALFORMED_DEFINITION"
+    """The text of a definition is no JSON in UTF-8, or has a key twice."""
+    INVALID_DEFINITION = "STRATA_ERR_INVALID_DEFINITION"
+    """A definition lacks a key, has one that nobody knows, or a value of another type."""
+    DEFINITION_VERSION = "STRATA_ERR_DEFINITION_VERSION"
+    """A definition is of a version that this release does not read."""
 
 
 @attrs.frozen
@@ -65,11 +71,15 @@ class GraphProblem:
         code: What is wrong.
         node: The node at fault; None when it is the whole graph.
         text: What is wrong and what to do, for people.
+        path: Where in a definition that graph is: the names of the nodes, and branches, around it, outermost first.
+            Empty for the definition itself, and for a graph that is compiled, whose children are compiled already.
     """
 
     code: ProblemCode
     node: str | None
     text: str
+    path: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.code}: {self.text}"
+        where = f"in {' / '.join(map(repr, self.path))}: " if self.path else ""
+        return f"{self.code}: {where}{self.text}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from strata_core.codec import copy_json
 from strata_core.errors import RehydrationError
 from strata_core.graph._plan import Plan
 from strata_core.graph._refusals import named, refuse
 from strata_core.graph._results import Failed, FailureCode
-from strata_core.graph._texts import describe
+from strata_core.graph._upcasting import UpcastError, upcast_state
 from strata_core.records import Checkpoint
 
 __all__ = ["UNFIT", "rehydrate"]
@@ -38,15 +38,10 @@ def rehydrate(
     graph, identity = checkpoint.graph, plan.identity
     if plan.upcast is not None and graph is not None and identity is not None and graph.version != identity.version:
         try:
-            content = plan.upcast(copy_json(dict(content)), graph.version)
-        except Exception as error:  # noqa: BLE001  # upcast is a user's code
-            detail = f"{inside}upcast from version {graph.version!r}: {describe(error)}"
-            return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail, error=error)
-        if not isinstance(cast("object", content), Mapping):
-            detail = (
-                f"{inside}upcast from version {graph.version!r} returned {type(content).__name__}, not a JSON object"
-            )
-            return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail)
+            content = upcast_state(plan.upcast, copy_json(dict(content)), graph.version)
+        except UpcastError as error:
+            detail = f"{inside}{error}"
+            return Failed(thread_id, FailureCode.REHYDRATION_FAILED, message, detail=detail, error=error.cause)
     try:
         # A value that is taken into the state must be no part of the decision that is recorded.
         return (plan.codec.load({**content, **copy_json(dict(overrides or {}))}),)

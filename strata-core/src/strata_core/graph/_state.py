@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-import attrs
 
 from strata_core.errors import InvalidInputError, RehydrationError
 
@@ -24,9 +21,9 @@ def strict_converter() -> Converter:
 
     The types it knows, and their JSON forms, are those that a graph without a converter knows.
     """
-    from strata_core.graph._strict import make_converter
+    from strata_core.graph._strict import StrictConverter
 
-    return make_converter()
+    return StrictConverter()
 
 
 def state_class(state_type: object) -> type:
@@ -35,14 +32,15 @@ def state_class(state_type: object) -> type:
     Raises:
         InvalidInputError: The type does not become a JSON object.
     """
+    from strata_core.graph._fielded import is_class_with_fields, is_typed_dict
+
     origin = typing.get_origin(state_type) or state_type
-    if typing.is_typeddict(origin) or origin in (dict, Mapping):
+    if origin in (dict, Mapping) or is_typed_dict(origin):
         return dict
-    if isinstance(origin, type) and (attrs.has(origin) or dataclasses.is_dataclass(origin)):
+    if isinstance(origin, type) and is_class_with_fields(origin):
         return origin
-    raise InvalidInputError(
-        "state_type", f"must be an attrs class, a dataclass, a TypedDict or dict, not {state_type!r}"
-    )
+    kinds = "an attrs class, a dataclass, a TypedDict, a msgspec.Struct, a pydantic model or dict"
+    raise InvalidInputError("state_type", f"must be {kinds}, not {state_type!r}")
 
 
 class StateCodec(Generic[S]):
@@ -94,14 +92,15 @@ class StateCodec(Generic[S]):
             raise RehydrationError(path, problem) from error
 
     def _prepare(self) -> Callable[[S], Any]:
-        if self._given is None:
-            converter = strict_converter()
-            self._dump = converter.get_unstructure_hook(self.type)
-            self._load = converter.get_structure_hook(self.type)
+        from strata_core.graph._own_hooks import dump_hook, load_hook, reads_back
+        from strata_core.graph._strict import StrictConverter
+
+        converter, tp = strict_converter() if self._given is None else self._given, self.type
+        if isinstance(converter, StrictConverter):
+            self._dump, self._load = dump_hook(tp, converter), load_hook(tp, converter)
         else:
-            given, state_type = self._given, self.type
-            self._dump = lambda state: given.unstructure(state, unstructure_as=state_type)
-            self._load = given.structure
+            self._load = converter.structure
+            self._dump = reads_back(lambda state: converter.unstructure(state, unstructure_as=tp), self._load, tp)
         return typing.cast("Callable[[S], Any]", self._dump)
 
 

@@ -8,27 +8,30 @@ declared) is refused when it is saved, not days later.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any, Final
 
+from cattrs import Converter
+
+from strata_core.graph._own_hooks import by_base
 from strata_core.graph._structure import load_factory
-from strata_core.graph._unstructure import dump_factory, dump_text
+from strata_core.graph._unstructure import dump_factory
 
-if TYPE_CHECKING:
-    from cattrs import Converter
+__all__ = ["StrictConverter"]
 
-__all__ = ["make_converter"]
+_ASKED_FIRST: Final = (str, bytes, int, float, Enum, Path)
+"""The classes for which, and for whose subclasses, cattrs has hooks of its own that come before every factory."""
 
 
-def make_converter() -> Converter:
-    """Return a new strict converter."""
-    from cattrs import Converter
+class StrictConverter(Converter):
+    """A cattrs converter that converts nothing: what does not fit is refused with its path."""
 
-    converter = Converter()
-    converter.register_unstructure_hook_factory(lambda _: True, dump_factory)
-    converter.register_structure_hook_factory(lambda _: True, load_factory)
-    # cattrs has hooks of its own for these classes and their subclasses, which come before every factory.
-    for kind in (str, bytes, int, float, Enum):
-        converter.register_structure_hook(kind, lambda value, tp: load_factory(tp, converter)(value, tp))
-    for kind in (str, bytes):
-        converter.register_unstructure_hook(kind, dump_text)
-    return converter
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.register_unstructure_hook_factory(lambda _: True, dump_factory)
+        self.register_structure_hook_factory(lambda _: True, load_factory)
+        load = by_base(lambda value, tp: load_factory(tp, self)(value, tp))
+        dump = by_base(lambda value: dump_factory(type(value), self)(value))
+        for kind in _ASKED_FIRST:
+            self.register_structure_hook(kind, load)
+            self.register_unstructure_hook(kind, dump)

@@ -8,14 +8,20 @@ from typing import Any, TypeVar
 from strata_core.codec import check_json
 from strata_core.errors import InvalidInputError
 from strata_core.graph._attempt import consult_state
-from strata_core.graph._children import find_child_problems, find_function_problems, is_compiled, plan_of
+from strata_core.graph._children import (
+    child_of,
+    find_child_problems,
+    find_function_problems,
+    find_hook_problems,
+    plan_of,
+)
 from strata_core.graph._copying import isolate
 from strata_core.graph._inner_journal import InnerJournal
 from strata_core.graph._inside import LevelFailedError, PausedError
 from strata_core.graph._level import Level
 from strata_core.graph._nodes import Node
 from strata_core.graph._plan import Plan
-from strata_core.graph._problems import GraphProblem, ProblemCode
+from strata_core.graph._problems import GraphProblem
 from strata_core.graph._results import FailureCode, Interrupted
 
 __all__ = ["Subgraph", "SubgraphDraft", "go_inside"]
@@ -38,15 +44,8 @@ class SubgraphDraft:
         yield from find_child_problems(node, self._child)
         yield from find_function_problems(node, "enter", self._enter, "state")
         yield from find_function_problems(node, "leave", self._leave, "state", "child_state")
-        if is_compiled(self._child):
-            plan = plan_of(self._child)
-            for name, hook in (("on_resume", plan.on_resume), ("on_interrupted", plan.on_interrupted)):
-                if hook is not None:
-                    text = (
-                        f"the child of node {node!r} is compiled with {name}, which would never be called there; "
-                        f"compile it without, and give {name} to the outermost graph"
-                    )
-                    yield GraphProblem(ProblemCode.INNER_HOOK, node, text)
+        if (child := child_of(self._child)) is not None:
+            yield from find_hook_problems(node, child)
 
     def make(self) -> Subgraph:
         """Return the body."""
@@ -71,6 +70,10 @@ class Subgraph:
     def waits(self) -> Iterator[tuple[str, ...]]:
         """Yield the paths to the nodes in it after which a thread waits."""
         return self.child.waits()
+
+    def describe(self, define: Callable[[Plan[Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Return what its node has in a definition beyond what every node has."""
+        return {"kind": "subgraph", "child": define(self.child)}
 
     async def attempt(self, level: Level[Any], node: Node) -> Any:
         """Go inside, or on inside, and come out with the node's state."""

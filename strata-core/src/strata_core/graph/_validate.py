@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from strata_core._guess import did_you_mean
 from strata_core._validation import check_thread_id
@@ -16,6 +16,9 @@ from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._validate_waits import NAMES, find_wait_problems, times_out
 
 __all__ = ["find_problems"]
+
+_GUESSES: Final = 25
+"""For how many names it is said what may have been meant: a guess looks at all names, and a graph may be large."""
 
 
 def find_problems(draft: Draft) -> list[GraphProblem]:
@@ -85,14 +88,12 @@ def _handler(node: NodeDraft) -> Iterable[GraphProblem]:
 
 def _references(draft: Draft) -> Iterable[GraphProblem]:
     names = _names(draft)
+    guesses = iter(range(_GUESSES))
 
     def dangling(node: Any, missing: Any, what: str) -> Iterable[GraphProblem]:
         if _key(missing) not in names:
-            yield GraphProblem(
-                ProblemCode.DANGLING_EDGE,
-                node,
-                f"{what} names {missing!r}, which is no node{did_you_mean(missing, names)}",
-            )
+            hint = "" if next(guesses, None) is None else did_you_mean(missing, names)
+            yield GraphProblem(ProblemCode.DANGLING_EDGE, node, f"{what} names {missing!r}, which is no node{hint}")
 
     for node in draft.nodes:
         if node.fallback is not None:
@@ -195,12 +196,19 @@ def _fallback_cycles(draft: Draft, names: set[Any]) -> Iterable[GraphProblem]:
     fallbacks = {
         node.name: node.fallback for node in draft.nodes if isinstance(node.name, str) and _key(node.fallback) in names
     }
+    cycles: dict[str, list[str]] = {}
+    seen: set[str] = set()
     for name in fallbacks:
-        seen = []
+        trail: list[str] = []
         at: Any = name
         while at in fallbacks and at not in seen:
-            seen.append(at)
+            seen.add(at)
+            trail.append(at)
             at = fallbacks[at]
-        if at == name:
-            text = f"the fallbacks of node {name!r} lead back to it: {' -> '.join([*seen, name])}"
+        if at in trail:
+            cycle = trail[trail.index(at) :]
+            cycles |= {member: cycle[number:] + cycle[:number] for number, member in enumerate(cycle)}
+    for name in fallbacks:
+        if name in cycles:
+            text = f"the fallbacks of node {name!r} lead back to it: {' -> '.join([*cycles[name], name])}"
             yield GraphProblem(ProblemCode.FALLBACK_CYCLE, name, text)

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 import attrs
 
+from strata_core._guess import did_you_mean
 from strata_core.errors import PluginError
 from strata_core.hookspecs import BlobProvider, QueryProvider, RetentionProvider, StoreProvider, WrapperProvider
 from strata_core.plugins._entries import DISABLE_VARIABLE, Entry, PluginKind, Unreadable, disabled_names, scan
@@ -167,7 +168,9 @@ class PluginSet:
                 distributions=[entry.source for entry in named],
             )
         installed = sorted({entry.name for entry in entries if entry.kind is kind and not entry.is_disabled(disabled)})
-        problem = f"no plugin offers a {wanted}; installed: {', '.join(installed) or 'none'}"
+        known = [*installed, *(scheme for of, scheme in _PUBLISHED if of is kind)]
+        guess = "" if (kind, name) in _PUBLISHED else did_you_mean(name, known)
+        problem = f"no plugin offers a {wanted}{guess}; installed: {', '.join(installed) or 'none'}"
         damaged = [found for found in unreadable if kind in found.kinds]
         if damaged:
             problem += "; damaged: " + ", ".join(f"{found.source} ({found.problem})" for found in damaged)

@@ -1,4 +1,4 @@
-"""The command `strata`: threads, checkpoints and plugins, read-only."""
+"""The command `strata`: threads, checkpoints, graphs and plugins, read-only."""
 
 from strata_host.cli._main import strata
 

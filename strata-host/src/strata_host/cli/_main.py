@@ -7,6 +7,7 @@ import click
 from strata_host.cli._blobs import blobs
 from strata_host.cli._checkpoint import checkpoint
 from strata_host.cli._copy import copy
+from strata_host.cli._graph import graph
 from strata_host.cli._group import StrataGroup
 from strata_host.cli._plugins import plugins
 from strata_host.cli._thread import thread
@@ -17,16 +18,17 @@ __all__ = ["strata"]
 @click.group(cls=StrataGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="strata-host", message="%(prog)s %(version)s")
 def strata() -> None:
-    """Look into the threads and checkpoints of a Strata store.
+    """Look into the threads and checkpoints of a Strata store, and into the definitions of graphs.
 
     Read-only: nothing here writes to a store, creates a file, or runs a node, but copy, which writes to its target.
 
-    Exit codes: 0 for success, 1 when something is not found or the store cannot be read, 2 for wrong usage.
+    Exit codes: 0 for success, 1 when something is not found, not valid or cannot be read, 2 for wrong usage.
     """
 
 
 strata.add_command(thread)
 strata.add_command(checkpoint)
+strata.add_command(graph)
 strata.add_command(blobs)
 strata.add_command(copy)
 strata.add_command(plugins)

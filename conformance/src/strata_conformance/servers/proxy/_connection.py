@@ -17,7 +17,7 @@ from strata_conformance.servers.proxy._fault import WireFault
 from strata_conformance.servers.proxy._plan import Plan
 from strata_conformance.servers.proxy._record import Request
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "abort"]
 
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 _Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -118,9 +118,9 @@ class Connection:
             finally:
                 await _close(behind[1])
         except (OSError, _ResetError):
-            _abort(writer)
+            abort(writer)
         except BaseException:
-            _abort(writer)
+            abort(writer)
             raise
         finally:
             await _close(writer)
@@ -264,7 +264,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-def _abort(writer: asyncio.StreamWriter) -> None:
+def abort(writer: asyncio.StreamWriter) -> None:
     """Close a connection so that the other side sees a reset, not an end."""
     end: socket.socket | None = writer.get_extra_info("socket")
     if end is not None:

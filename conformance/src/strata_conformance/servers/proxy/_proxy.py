@@ -7,13 +7,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from strata_conformance.servers._ports import HOST, free_port
 from strata_conformance.servers._server import Protocol as Speech
-from strata_conformance.servers.proxy._connection import Connection
+from strata_conformance.servers.proxy._connection import Connection, abort
 from strata_conformance.servers.proxy._dialect import Dialect, RawDialect
 from strata_conformance.servers.proxy._fault import Action, At, UnfiredWireFaultError, WireFault
 from strata_conformance.servers.proxy._plan import Plan
@@ -287,10 +288,11 @@ class FaultProxy:
         connection = Connection(self._accepted, self._dialect(), self._plan)
         task = asyncio.get_running_loop().create_task(connection.run((reader, writer), *self._behind))
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(partial(self._ended, writer))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        abort(writer)  # which a task that was cancelled before it began has not done
         if not task.cancelled() and (error := task.exception()) is not None:
             self._broken.append(error)
 
