@@ -97,6 +97,13 @@ AROUND = {"In": {"In"}, "Inner/Deep": {"Deep"}, "Inner/Deeper": {"Deeper"}, "Gro
 """What is done at each place where a thread of the nested graph can stand."""
 
 
+AT = {place: place.partition("/")[0] for place in AROUND}
+WANTED = {"Inner", "Group", "Map"}
+"""Where threads must have been killed: two levels deep, in the group, and in the map."""
+MOMENTS = (25, 42, 62)
+"""After so many effects of ten threads that go on side by side, most are there."""
+
+
 async def places(store: Any) -> dict[str, str]:
     """Return the innermost place that each running thread of the nested graph is at."""
     found = {}
@@ -115,17 +122,19 @@ async def places(store: Any) -> dict[str, str]:
 def test_a_run_that_is_killed_inside_a_graph_goes_on_inside_and_only_what_ran_there_is_done_twice(url: str) -> None:
     if not url.startswith("sqlite:"):
         pytest.skip("where a thread goes on is told by its rows, which every store keeps alike")
-    # Ten threads go on side by side: these are moments two levels deep, in the group, and in the map.
-    said = [line for moment in (25, 42, 62) for line in kill_at(moment, url, f"at-{moment}", "nested")]
-    killed = with_store(url, places)
+    said: list[list[str]] = []
+    for attempt, moment in enumerate(MOMENTS * 5):
+        said += kill_at(moment, url, f"at-{attempt}", "nested")
+        killed = with_store(url, places)
+        if attempt + 1 >= len(MOMENTS) and WANTED <= {AT[place] for place in killed.values()}:
+            break  # a machine with much to do may have killed one later than at its moment
     said += [line.split() for line in finish(start("recover_until_done.py", url, "nested"))]
     effects = Counter((thread_id, name) for what, thread_id, name, *_ in said if what == "effect")
     results = [(thread_id, " ".join(kind)) for what, thread_id, *kind in said if what == "result"]
 
     assert 10 <= len(killed)
     assert set(killed.values()) <= AROUND.keys()
-    assert {"Group", "Map"} <= set(killed.values())
-    assert {"Inner/Deep", "Inner/Deeper"} & set(killed.values())
+    assert WANTED <= {AT[place] for place in killed.values()}
     assert {(thread_id, "Completed") for thread_id in killed} == set(results)
     assert len(results) == len(killed), "each was finished once"
     twice = {(thread_id, name) for (thread_id, name), times in effects.items() if times > 1}
