@@ -134,6 +134,27 @@ def test_wrong_usage_is_told_before_anything_is_written(strata, old, new, monkey
     assert not new.exists()
 
 
+@pytest.mark.parametrize("spelling", ["./old.db", "../{name}/old.db", "{folder}/old.db", "link.db"])
+def test_another_spelling_of_the_source_is_no_target(strata, old, monkeypatch, spelling):
+    monkeypatch.chdir(old.parent)
+    (old.parent / "link.db").symlink_to("old.db")
+    before = logs(old)
+    done = strata("copy", "--from", "old.db", "--to", spelling.format(name=old.parent.name, folder=old.parent), code=2)
+
+    assert "'--to': it is the same store as '--from'" in done.stderr
+    assert before == logs(old)
+
+
+def test_a_url_of_the_source_is_no_target(strata, old):
+    """No thread is told to be copied, so nobody ends one here because its copy goes on."""
+    before = logs(old)
+    done = strata("copy", "--from", old, "--to", f"sqlite:///{old}", code=1)
+
+    assert 3 == done.stderr.count("is the source itself")
+    assert "can still go on" not in done.stdout
+    assert before == logs(old)
+
+
 def test_blobs_in_folders_come_over(strata, tmp_path, new):
     """From a folder of blobs to another one."""
     large = attrs.evolve(WAITS, thread_id="t", frozen_state={"text": "x" * 70_000})

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from strata_redis._address import Address
-from strata_redis._calls import Answer, Lost
+from strata_redis._calls import Answer, Lost, ServerError
 from strata_redis._connection import Connection, Login
 
 
@@ -72,3 +72,56 @@ def test_answers_that_came_before_the_connection_was_lost_count() -> None:
     assert isinstance(second, Lost)
     assert isinstance(second.cause, TimeoutError)
     assert second.sent
+
+
+@pytest.mark.parametrize("more", [b"+tw", b"*2\r\n+two\r\n", b"$3", b"\r"])
+def test_the_beginning_of_an_answer_too_many_is_nobody_s_either(more: bytes) -> None:
+    """Its end would come when somebody else has asked."""
+
+    async def use(connection: Connection) -> list[Answer]:
+        answers = await connection.ask([(b"PING",)], 10)
+        assert not connection.is_open
+        return answers + await connection.ask([(b"PING",)], 10)
+
+    first, second = talk(b"+one\r\n" + more, use)
+
+    assert b"one" == first
+    assert isinstance(second, Lost)
+    assert "more than it was asked" in str(second)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"-ERR unknown command 'AUTH', with args beginning with: 'bob' 'hunter2' \r\n",
+        b"-ERR unknown command `AUTH`, with args beginning with: `bob`, `hunt\r\n",
+        b"-ERR unknown command hunter2\r\n",
+    ],
+)
+def test_a_server_that_repeats_a_password_is_quoted_without_it(said: bytes) -> None:
+    """As one does that was told to have no AUTH; it cuts what is long."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(said)
+        await reader.read()
+        writer.close()
+
+    async def go() -> ServerError:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+        connection = Connection(address, Login("bob", "hunter2"))
+        with pytest.raises(ServerError) as caught:
+            await connection.open(10)
+        await connection.close()
+        server.close()
+        while len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(0)
+        return caught.value
+
+    error = asyncio.run(go())
+
+    assert "hunt" not in str(error)
+    assert "ERR unknown command" in str(error)
+    assert "ERR" == error.code
+    assert error.__cause__ is error.__context__ is None

@@ -120,7 +120,11 @@ class S3BlobStore:
             if bucket is not None:
                 bucket.close()
 
-        await run_to_the_end(let_go)
+        try:
+            await run_to_the_end(let_go)
+        except asyncio.CancelledError:
+            workers.shutdown(wait=False)  # the loop's own threads may all have been busy, and nobody can close again
+            raise
 
     async def ping(self) -> None:
         """Ask the service whether the bucket is there and can be listed.

@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import secrets
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -105,7 +106,7 @@ async def copy_thread(
         on_checkpoint: Called after each checkpoint that was written.
 
     Raises:
-        InvalidInputError: The source has no such thread, or the ID breaks a rule.
+        InvalidInputError: The source has no such thread, the ID breaks a rule, or the target is the source itself.
         LeaseHeldError: A live lease holds the thread in the source, so that it runs, or in the target.
         ConflictError: The target has another thread of this ID, or the source wrote to the thread meanwhile.
         CorruptCheckpointError: A checkpoint cannot be read, or what the target gives back is not what it was given.
@@ -119,6 +120,8 @@ async def copy_thread(
     there = await target.load(thread_id)
     begun = 0 if there is None else there.sequence + 1
     if there is not None:
+        if there.revision == latest.revision:
+            await _require_another(source, target, latest, ttl)
         await _require_beginning(source, target, thread_id, begun, latest.sequence)
     count = latest.sequence + 1
     if begun < count:
@@ -132,8 +135,11 @@ async def copy_thread(
             digest = await _digest(source, thread_id, count)
             if digest != await _digest(target, thread_id, count):
                 raise CorruptCheckpointError(thread_id, None, "is not in the target what was copied there")
-        finally:
-            await writer.close()
+        except BaseException:
+            with suppress(StrataError):  # what went wrong first tells more, and the lease expires
+                await writer.close()
+            raise
+        await writer.close()
     else:
         digest = await _digest(target, thread_id, count)
     now = await source.load(thread_id)
@@ -179,17 +185,36 @@ async def copy_threads(
     try:
         while True:
             while len(running) < concurrency and (thread_id := next(waiting, None)) is not None:
-                running.add(asyncio.create_task(_outcome(source, target, thread_id, ttl, clock)))
+                task = asyncio.create_task(_outcome(source, target, thread_id, ttl, clock))
+                task.add_done_callback(_see)
+                running.add(task)
             if not running:
                 return
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 yield task.result()
     finally:
-        for task in running:
-            task.cancel()
-        if running:
-            await asyncio.wait(running)
+        await _end(running)
+
+
+def _see(task: asyncio.Task[ThreadCopy | CopyRefused]) -> None:
+    """Let asyncio not log an error that nobody asks for: when a store goes down, many copies fail, and one is told."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _end(tasks: set[asyncio.Task[ThreadCopy | CopyRefused]]) -> None:
+    """Cancel tasks, and wait until they are over, also when that is cancelled."""
+    cancelled: asyncio.CancelledError | None = None
+    for task in tasks:
+        task.cancel()
+    while not all(task.done() for task in tasks):
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 async def _outcome(
@@ -246,6 +271,22 @@ class _Writer:
     async def close(self) -> None:
         if self._lease is not None:
             await self._target.release_lease(self._lease)
+
+
+async def _require_another(source: StorePorts, target: StorePorts, latest: LogEntry, ttl: timedelta) -> None:
+    """Refuse a target that is the source, by whatever address: a lease that is taken there is seen here."""
+    thread_id = latest.checkpoint.thread_id
+    owner = f"{OWNER} {secrets.token_hex(8)}"
+    lease = await target.acquire_lease(thread_id, owner=owner, ttl=ttl)
+    if lease is None:
+        held = await target.live_lease(thread_id)
+        raise LeaseHeldError(thread_id, latest.sequence, "somebody" if held is None else held.owner)
+    try:
+        seen = await source.live_lease(thread_id)
+    finally:
+        await target.release_lease(lease)
+    if seen is not None and seen.owner == owner:
+        raise InvalidInputError("target", "is the source itself; name another store to copy to")
 
 
 async def _require_beginning(source: StorePorts, target: StorePorts, thread_id: str, length: int, latest: int) -> None:

@@ -563,6 +563,42 @@ class TestPace:
 
         asyncio.run(main())
 
+    def test_a_reader_in_another_event_loop_is_refused_and_the_run_goes_on(self) -> None:
+        """Neither loop could wake the other: without a word it would wait for ever, and not even be cancelled."""
+
+        async def main() -> None:
+            events = chain("A", "B").compile().stream("t", Job())
+            first = await anext(events)
+
+            async def elsewhere() -> None:
+                with pytest.raises(UsageError, match="in which its stream began"):
+                    await anext(events)
+                with pytest.raises(UsageError, match="in which its stream began"):
+                    await events.aclose()
+
+            await asyncio.to_thread(asyncio.run, elsewhere())
+
+            assert "A" == first.node
+            assert ["A", "B", "B"] == [event.node async for event in events if hasattr(event, "node")]
+            assert Completed("t", Job(("A", "B"))) == events.result
+
+        asyncio.run(main())
+
+    def test_what_is_over_can_be_read_and_left_in_another_event_loop(self) -> None:
+        async def main() -> Any:
+            events = chain("A").compile().stream("t", Job(), buffer=9)
+            await anext(events)
+            while len(asyncio.all_tasks()) > 1:
+                await asyncio.sleep(0)
+            return events
+
+        async def rest(events: Any) -> list[str]:
+            found = [type(event).__name__ async for event in events]
+            await events.aclose()
+            return found
+
+        assert ["NodeFinished", "RunFinished"] == asyncio.run(rest(asyncio.run(main())))
+
 
 class TestStates:
     """What a reader may do with an event."""
@@ -701,6 +737,24 @@ class TestEmit:
 
         assert [*range(100), False] == [event[2] for event in events if event[0] == "emitted"]
         assert [("finished", "A", ""), "Completed"] == events[-2:]
+
+    def test_a_blocking_node_with_a_loop_of_its_own_waits_for_nobody_there(self) -> None:
+        """Nobody could wake it."""
+
+        def speak(state: Job, ctx: Any) -> Job:
+            async def go() -> None:
+                for number in range(3):
+                    await ctx.emit(number)
+
+            asyncio.run(go())
+            return state
+
+        async def main() -> list[Any]:
+            return [event async for event in new(Job).add_node("A", speak, blocking=True).compile().stream("t", Job())]
+
+        found = asyncio.run(main())
+
+        assert [0, 1, 2] == [event.value for event in found if isinstance(event, Emitted)]
 
     def test_what_is_told_while_nobody_streams_is_dropped_and_costs_no_turn_of_the_loop(self) -> None:
         async def main() -> None:

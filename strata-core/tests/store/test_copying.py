@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
@@ -364,3 +365,134 @@ def test_a_concurrency_that_is_none_is_refused(concurrency: Any) -> None:
 
     with pytest.raises(InvalidInputError, match="concurrency"):
         asyncio.run(main())
+
+
+def test_a_target_that_is_the_source_is_refused_however_it_was_opened() -> None:
+    """Else its threads would be told to be copied, and be ended, as they say of those that wait, in the only store."""
+
+    async def main() -> tuple[list[str], int, bool]:
+        clock = FakeClock()
+        backend = MemoryBackend(clock)
+        async with RowStore(backend) as store:
+            await fill(store, log_of("t", 3))
+            await fill(store, log_of("u", 2, last=CheckpointStatus.COMPLETED))
+            found = [str(one.error) async for one in copy_threads(store, store, ["t", "u"]) if type(one) is CopyRefused]
+            return found, len(await logged(store)), await store.live_lease("t") is None
+
+    refused, length, free = asyncio.run(main())
+
+    assert 2 == len(refused)
+    assert all("target: is the source itself" in text for text in refused)
+    assert (3, True) == (length, free)
+
+
+def test_a_store_that_is_a_file_copy_of_the_source_is_another() -> None:
+    """The same revisions do not make it the same store."""
+
+    async def main() -> ThreadCopy:
+        async with Pair() as pair:
+            await fill(pair.old, log_of("t", 3))
+            here = await pair.old.load("t")
+
+            class Clone:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(pair.new, name)
+
+                async def load(self, thread_id: str) -> Any:
+                    there = await pair.new.load(thread_id)
+                    assert there is not None
+                    assert here is not None
+                    return attrs.evolve(there, revision=here.revision)
+
+            await pair.copy()
+            clone: Any = Clone()
+            return await copy_thread(pair.old, clone, "t", clock=pair.clock)
+
+    assert CopyOutcome.UNCHANGED is asyncio.run(main()).outcome
+
+
+class Breaks(Fails):
+    """Answers nothing at all once it has stopped taking rows."""
+
+    async def commit(self, batch: Sequence[Commit]) -> Sequence[Committed | Refused]:
+        if self.left < 0:
+            raise StoreUnavailableError("gone for good")
+        return await super().commit(batch)
+
+
+def test_what_broke_a_copy_is_told_and_not_that_its_lease_could_not_be_given_back() -> None:
+    async def main() -> None:
+        clock = FakeClock()
+        backend = Breaks(clock)
+        async with Pair(backend) as pair:
+            await fill(pair.old, log_of("t"))
+
+            def spoil() -> None:
+                backend.left = -1
+                raise CorruptCheckpointError("t", 1, "was spoiled")
+
+            await pair.copy(on_checkpoint=spoil)
+
+    with pytest.raises(CorruptCheckpointError, match="was spoiled"):
+        asyncio.run(main())
+
+
+def test_a_store_that_goes_down_under_many_copies_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """asyncio logs nothing about the errors that nobody asked for."""
+
+    async def main() -> None:
+        clock = FakeClock()
+        backend = Breaks(clock)
+        backend.left = -1
+        async with Pair(backend) as pair:
+            names = [f"t{n}" for n in range(8)]
+            for name in names:
+                await fill(pair.old, log_of(name, 2))
+            with pytest.raises(StoreUnavailableError, match="gone for good"):
+                async for _ in copy_threads(pair.old, pair.new, names, clock=pair.clock):
+                    pass
+
+    asyncio.run(main())
+    gc.collect()
+
+    assert [] == [record.getMessage() for record in caplog.records if record.name == "asyncio"]
+
+
+def test_a_second_cancellation_leaves_no_copy_running_behind_its_caller() -> None:
+    async def main() -> int:
+        async with Pair() as pair:
+            names = [f"t{n}" for n in range(6)]
+            for name in names:
+                await fill(pair.old, log_of(name, 3))
+            saves = asyncio.Event()
+
+            class Slow:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(pair.new, name)
+
+                async def save_under_lease(self, *_: Any) -> None:
+                    saves.set()
+                    await asyncio.Event().wait()
+
+                async def release_lease(self, lease: Any) -> None:
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+                    await pair.new.release_lease(lease)
+
+            slow: Any = Slow()
+
+            async def copy() -> None:
+                async for _ in copy_threads(pair.old, slow, names, concurrency=6, clock=pair.clock):
+                    pass
+
+            task = asyncio.create_task(copy())
+            await saves.wait()
+            task.cancel()
+            for _ in range(4):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return sum("_outcome" in repr(left) for left in asyncio.all_tasks())
+
+    assert 0 == asyncio.run(main())

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import attrs
 
 from strata_redis._address import Address
-from strata_redis._calls import Answer, Lost
+from strata_redis._calls import Answer, Lost, ServerError
 from strata_redis._resp import Reader, pack
 
 __all__ = ["Connection", "Login"]
@@ -46,6 +46,11 @@ class Login:
         if self.database:
             commands.append((b"SELECT", b"%d" % self.database))
         return commands
+
+    def without_secrets(self, error: ServerError) -> ServerError:
+        """Return what a server said to `commands` without what it repeats of them: one that has no AUTH does."""
+        said = str(error).partition(", with args beginning with")[0]
+        return ServerError(said.replace(self.password, "***") if self.password else said)
 
 
 class Connection:
@@ -82,8 +87,10 @@ class Connection:
                 )
                 if commands := self._login.commands():
                     for answer in await self.ask(commands, timeout):
-                        if isinstance(answer, Exception):
-                            raise answer.cause if isinstance(answer, Lost) else answer
+                        if isinstance(answer, Lost):
+                            raise answer.cause
+                        if isinstance(answer, ServerError):
+                            raise self._login.without_secrets(answer)
         except BaseException as error:
             self.abort()
             if isinstance(error, OSError) and error.errno and not isinstance(error, ssl.SSLError):
@@ -168,8 +175,9 @@ class _Wire(asyncio.Protocol):
             return
         self._answers += answers
         self._missing -= len(answers)
-        if self._missing < 0:  # the next one to ask would take it for the answer
-            del self._answers[self._missing :]
+        if self._missing < 0 or (not self._missing and self._reader.is_within):
+            # The next one to ask would take it, or what it is the beginning of, for the answer.
+            del self._answers[len(self._answers) + self._missing :]
             self._missing = 0
             self.abort(ConnectionError("the server said more than it was asked"))
         elif not self._missing and self._waiter is not None and not self._waiter.done():

@@ -28,6 +28,11 @@ class Reader:
         self._needed = 0  # bytes, until that value is whole
         self._arrays: list[tuple[list[Answer], int]] = []  # begun, the outermost first, and how long they will be
 
+    @property
+    def is_within(self) -> bool:
+        """Whether a part of an answer has come, and the rest has not."""
+        return bool(self._rest or self._arrays)
+
     def feed(self, data: bytes) -> list[Answer]:
         """Take what came, and return the answers that are whole by now; errors are among them as values.
 

@@ -76,6 +76,8 @@ class Channel(Generic[S]):
         Raises:
             asyncio.CancelledError: It has left; also for a node that has swallowed its cancellation.
         """
+        if get_ident() != self._thread:  # the loop of a blocking node: who waits there could not be woken
+            return
         while self._ahead >= self._buffer and not (self._is_closed or self._is_over):
             free = asyncio.get_running_loop().create_future()
             self._held_up.append(free)
@@ -96,11 +98,12 @@ class Channel(Generic[S]):
 
         Raises:
             StopAsyncIteration: There is none any more.
-            UsageError: Somebody else is asking.
+            UsageError: Somebody else is asking, or the run goes on in another event loop.
             BaseException: What the run raised; once.
         """
         if self._is_asked:
             raise UsageError("somebody waits for the next event already; a stream has one consumer")
+        self._require_loop()
         self._is_asked = True
         try:
             if self._task is None and not self._is_closed:
@@ -119,6 +122,12 @@ class Channel(Generic[S]):
             raise
         finally:
             self._is_asked = False
+
+    def _require_loop(self) -> None:
+        """Refuse an event loop that could not be woken, or would wait for a task of another."""
+        if self._task is None or self._task.done() or self._loop is asyncio.get_running_loop():
+            return
+        raise UsageError("the run goes on in the event loop in which its stream began; read and leave it there")
 
     def _begin(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -169,7 +178,12 @@ class Channel(Generic[S]):
                 _under_way.difference_update({self._task})
 
     async def close(self) -> None:
-        """End the run if it still goes on, and wait until it has left its thread in order.  Idempotent."""
+        """End the run if it still goes on, and wait until it has left its thread in order.  Idempotent.
+
+        Raises:
+            UsageError: It goes on in another event loop.
+        """
+        self._require_loop()
         cancelled: asyncio.CancelledError | None = None
         task = self._leave()
         while task is not None and not task.done():

@@ -70,6 +70,7 @@ class RunStream(Generic[S]):
 
         Raises:
             asyncio.CancelledError: The calling task was cancelled; the run has come to its end all the same.
+            UsageError: The run goes on in another event loop; it is left as it is.
         """
         await self._channel.close()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import attrs
@@ -109,7 +110,7 @@ def copy(
     """
     if threads and filters != ThreadQuery():
         raise click.UsageError("'--thread' names the threads, so it does not go with filters")
-    if source == target:
+    if source == target or _is_same_file(source, target):
         raise click.BadParameter("it is the same store as '--from'", param_hint="'--to'")
     read = Source(source, from_blobs, "'--from'", "'--from-blobs'")
     write = Target(target, to_blobs, deltas, offload)
@@ -119,6 +120,12 @@ def copy(
     else:
         _tell(found)
     return 1 if found["refused"] else 0
+
+
+def _is_same_file(source: str, target: str) -> bool:
+    """Tell whether both are paths to one file; a URL of it is found out when its first thread is copied."""
+    paths = [os.path.expanduser(path) for path in (source, target)]  # noqa: PTH111  # Path() refuses what is no path
+    return all(map(os.path.exists, paths)) and os.path.samefile(*paths)  # noqa: PTH121
 
 
 async def _copy(
@@ -133,12 +140,13 @@ async def _copy(
             names = list(threads) or [name async for name in _listed(old, filters)]
         async with target.opened() as new:
             with querying(), progress("threads", len(names), quiet=quiet) as step:
-                async for found in copy_threads(old, new, names, concurrency=concurrency):
-                    if isinstance(found, CopyRefused):
-                        refused.append({"thread_id": found.thread_id, "error": str(found.error)})
-                    else:
-                        copied.append(attrs.asdict(found) | {"can_go_on": found.state not in FINISHED})
-                    step()
+                async with aclosing(copy_threads(old, new, names, concurrency=concurrency)) as copies:
+                    async for found in copies:
+                        if isinstance(found, CopyRefused):
+                            refused.append({"thread_id": found.thread_id, "error": str(found.error)})
+                        else:
+                            copied.append(attrs.asdict(found) | {"can_go_on": found.state not in FINISHED})
+                        step()
     return {"copied": copied, "refused": refused}
 
 
