@@ -174,12 +174,14 @@ async def copy_threads(
         clock: As for `copy_thread`.
 
     Raises:
-        InvalidInputError: `concurrency` is not positive.
+        InvalidInputError: `concurrency` is not positive, or `thread_ids` is one text.
         StoreUnavailableError: A store did not answer; what has been yielded is copied.
         UsageError: A store is closed, or the target read-only.
     """
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidInputError("concurrency", f"must be a positive int, not {concurrency!r}")
+    if isinstance(thread_ids, str):
+        raise InvalidInputError("thread_ids", "must be several IDs, such as a list, and is one str")
     waiting = iter(dict.fromkeys(thread_ids))
     running: set[asyncio.Task[ThreadCopy | CopyRefused]] = set()
     try:

@@ -496,3 +496,13 @@ def test_a_second_cancellation_leaves_no_copy_running_behind_its_caller() -> Non
             return sum("_outcome" in repr(left) for left in asyncio.all_tasks())
 
     assert 0 == asyncio.run(main())
+
+
+def test_one_id_is_not_taken_for_its_letters() -> None:
+    async def main() -> None:
+        async with Pair() as pair:
+            async for _ in copy_threads(pair.old, pair.new, "abc"):
+                pass
+
+    with pytest.raises(InvalidInputError, match="thread_ids: must be several IDs"):
+        asyncio.run(main())
