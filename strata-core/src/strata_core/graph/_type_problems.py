@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from strata_core.graph._own_hooks import can_be_hashed, is_known
 from strata_core.graph._shapes import Kind, UnsupportedTypeError
-from strata_core.graph._strict import StrictConverter
 from strata_core.graph._types import read_shape
 
 __all__ = ["find_type_problems"]
@@ -25,7 +24,7 @@ def find_type_problems(tp: Any, converter: Any = None) -> Iterator[tuple[str, st
         converter: The user's converter; None for none.  What a strict one has hooks for is left to them, and of any
             other nothing is known.
     """
-    if converter is not None and not isinstance(converter, StrictConverter):
+    if converter is not None and not _is_strict(converter):
         return
     seen: set[Any] = set()
     variants: Counter[Any] = Counter()
@@ -57,3 +56,9 @@ def find_type_problems(tp: Any, converter: Any = None) -> Iterator[tuple[str, st
             stack += [(f"{where}[{index}]", arg) for index, arg in reversed(list(enumerate(shape.args)))]
         elif shape.kind is Kind.UNION:
             stack += [(where, arg) for arg in reversed(shape.args)]
+
+
+def _is_strict(converter: Any) -> bool:
+    from strata_core.graph._strict import StrictConverter  # with cattrs, which nobody needs who gives no converter
+
+    return isinstance(converter, StrictConverter)
