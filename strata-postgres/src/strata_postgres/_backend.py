@@ -11,7 +11,8 @@ from strata_core.errors import ReadOnlyError, StoreClosedError, UsageError
 from strata_core.options import Setup
 from strata_core.rows import Batching, Commit, Committed, Head, HeadQuery, Refused, Row, RowBackend
 from strata_postgres._address import Address
-from strata_postgres._commit import CALL, FORMATS, arguments, outcomes, text_array
+from strata_postgres._calls import Calls
+from strata_postgres._commit import outcomes, text_array
 from strata_postgres._errors import never_set_up
 from strata_postgres._heads import head_from
 from strata_postgres._list import CALL as LIST
@@ -70,7 +71,7 @@ class PostgresBackend(RowBackend):
         self._closing: Pool | None = None
         self._read_only = False
         self._version = 0  # of the schema, as far as it was looked at
-        self._call = CALL.replace("{s}", self._schema).encode()
+        self._calls = Calls(self._schema)
         self._head, self._range, self._blobs, self._list, self._version_of = (
             statement.replace("{s}", self._schema) for statement in (HEAD, RANGE, BLOBS, LIST, VERSION_OF)
         )
@@ -125,12 +126,12 @@ class PostgresBackend(RowBackend):
         pool = self._opened(writing=True)
         if not batch:
             return []
-        order, values = arguments(batch)
+        call = self._calls.of(batch)
         if self._version < VERSION:
             await self._look_again(VERSION)
         thread_id = batch[0].thread_id if len(batch) == 1 else None
-        answer = await pool.write(self._call, values, FORMATS, thread_id=thread_id)
-        return outcomes(batch, order, answer)
+        answer = await pool.write(call.statement, call.values, call.formats, thread_id=thread_id)
+        return outcomes(batch, call.order, answer)
 
     async def read_head(self, thread_id: str) -> Head | None:
         records = await self._read(self._head, (thread_id,), thread_id)

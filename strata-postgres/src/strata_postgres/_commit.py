@@ -5,40 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, Final
 
 from psycopg.pq import Format
 
 from strata_core.errors import InvalidInputError
-from strata_core.rows import ANY, Commit, Committed, Extend, Head, NewRow, Refusal, Refused, Take
-from strata_postgres._facets import STATES, facets_of
+from strata_core.rows import ANY, Commit, Committed, Extend, Head, Refusal, Refused, Take
 from strata_postgres._function import DIGEST_SIZE, NUMBERS
+from strata_postgres._row_facts import ENCODE, escaped, facts_of
 
-__all__ = ["CALL", "FORMATS", "arguments", "outcomes", "text_array"]
+__all__ = ["BEYOND", "CALL", "FORMATS", "arguments", "more_of", "outcomes", "text_array"]
 
 CALL: Final = "SELECT {s}.strata_commit_1($1, $2, $3)"
 """The one statement of a batch.  Its plan is nothing, so it need not be prepared."""
 FORMATS: Final = (Format.TEXT, Format.TEXT, Format.BINARY)
 """Of its arguments.  A NUL, which core lets through nowhere, would leave a literal without its end: refused."""
 
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_BEYOND: Final = 2**62
+BEYOND: Final = 2**62
 """No sequence and no token is ever so large; a larger number would not fit a ``bigint``."""
 _ROWLESS: Final = ('{\\"state\\":0', bytes(DIGEST_SIZE))
 """The facts of a commit without a row, and their digest."""
 _FREE: Final = ',\\"free\\":true'
-_FEW_PAIRS: Final = 8
-"""Facts of no more metadata pairs are remembered: what a thread is listed by seldom changes from save to save."""
 
 
 def text_array(texts: Sequence[str]) -> str:
     """Return an array of texts as PostgreSQL reads it; the driver would take 7 us an element."""
-    return '{"' + '","'.join(map(_escaped, texts)) + '"}' if texts else "{}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + '","'.join(map(escaped, texts)) + '"}' if texts else "{}"
 
 
 def arguments(batch: Sequence[Commit]) -> tuple[Sequence[int], tuple[bytes, bytes, bytes]]:
@@ -66,22 +58,23 @@ def arguments(batch: Sequence[Commit]) -> tuple[Sequence[int], tuple[bytes, byte
             updated = envelope = body = 0
             ordinary = whole = False
         else:
-            facts, parts[1] = _facts_of(row)
-            version = f'"{_escaped(row.version)}"'
+            known = facts_of(row)
+            facts, parts[1] = known.literal, known.digest
+            version = f'"{escaped(row.version)}"'
             updated, envelope, body = row.updated, len(row.envelope), len(row.body)
             ordinary, whole = row.state == "running", row.whole
             parts += row.envelope, row.body
         if commit.lease is not None or commit.blobs or commit.external or commit.erase:
             ordinary = False
-            facts += _more(commit)
+            facts += escaped(more_of(commit))
             parts += [content for _, content in commit.blobs]
         elif commit.free:
             facts += _FREE
         numbers.append(
-            f"{min(after, _BEYOND)},{commit.token if abs(commit.token) < _BEYOND else -1},{whole:d},{updated},"
+            f"{min(after, BEYOND)},{commit.token if abs(commit.token) < BEYOND else -1},{whole:d},{updated},"
             f"{start},{8 + DIGEST_SIZE + len(parts[2])},{envelope},{body},{ordinary:d}"
         )
-        texts.append(f'"{_escaped(commit.thread_id)}",{version},"{facts}}}"')
+        texts.append(f'"{escaped(commit.thread_id)}",{version},"{facts}}}"')
         contents += parts
         start += sum(map(len, parts))
     return order, (b"{%b}" % ",".join(numbers).encode(), b"{%b}" % ",".join(texts).encode(), b"".join(contents))
@@ -95,41 +88,23 @@ def _order(batch: Sequence[Commit]) -> Sequence[int]:
     return sorted(range(len(ids)), key=ids.__getitem__)
 
 
-def _facts_of(row: NewRow) -> tuple[str, bytes]:
-    """Return what a row is listed by, as the beginning of a JSON object within an array's literal, and its digest."""
-    if len(row.metadata) > _FEW_PAIRS:
-        return _facts(row)
-    return _remembered(tuple(row.metadata.items()), row.graph_id, row.graph_version, row.due, row.state)
+def more_of(commit: Commit) -> str:
+    """Return what no ordinary save has, as more of the JSON object of its facts."""
+    if not (commit.blobs or commit.external or commit.erase):
+        lease = commit.lease
+        if type(lease) is Take:
+            return _take(commit.free, lease.owner, lease.ttl, lease.closing)
+        if lease is None:
+            return ',"free":true' if commit.free else ""
+    return _more(commit)
 
 
-@lru_cache(maxsize=1024)
-def _remembered(
-    metadata: tuple[tuple[str, str], ...], graph_id: str | None, graph_version: str | None, due: int | None, state: str
-) -> tuple[str, bytes]:
-    return _facts(NewRow("", True, b"", b"", state, state, 0, due, graph_id, graph_version, dict(metadata)))
-
-
-def _facts(row: NewRow) -> tuple[str, bytes]:
-    state = STATES.get(row.state)
-    if state is None:
-        raise InvalidInputError(
-            "row.state", f"is {row.state!r}, which this release does not know; upgrade strata-postgres"
-        )
-    facts: dict[str, Any] = {
-        "due": row.due,
-        "graph_id": row.graph_id,
-        "graph_version": row.graph_version,
-        "metadata": dict(sorted(row.metadata.items())),
-    }
-    digest = blake2b(_ENCODE(facts).encode(), digest_size=DIGEST_SIZE).digest()
-    if not row.metadata:
-        del facts["metadata"]
-    facts |= {"state": state, "facets": facets_of(row)}
-    return _escaped(_ENCODE(facts)[:-1]), digest
+@lru_cache(maxsize=64)
+def _take(free: bool, owner: str, ttl: int, closing: bool) -> str:
+    return _more(Commit("", b"", free=free, lease=Take(owner, ttl, closing)))
 
 
 def _more(commit: Commit) -> str:
-    """Return what no ordinary save has, as more of the JSON object."""
     more: dict[str, Any] = {name: True for name in ("free", "external", "erase") if getattr(commit, name)}
     lease = commit.lease
     if isinstance(lease, Take):
@@ -141,7 +116,7 @@ def _more(commit: Commit) -> str:
     if commit.blobs:
         more["digests"] = [digest for digest, _ in commit.blobs]
         more["sizes"] = [len(content) for _, content in commit.blobs]
-    return _escaped("," + _ENCODE(more)[1:-1])
+    return "," + ENCODE(more)[1:-1]
 
 
 def outcomes(batch: Sequence[Commit], order: Sequence[int], answer: bytes) -> list[Committed | Refused]:

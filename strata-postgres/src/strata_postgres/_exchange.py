@@ -21,7 +21,7 @@ __all__ = ["exchange"]
 
 
 async def exchange(
-    connection: AsyncConnection[Any], statement: bytes, values: Sequence[bytes], formats: Sequence[Format]
+    connection: AsyncConnection[Any], statement: bytes, values: Sequence[bytes | None], formats: Sequence[Format]
 ) -> bytes:
     """Run a statement, unprepared, and return its one value as the server writes it.
 

@@ -144,7 +144,7 @@ class Pool:
         return await asyncio.shield(self.start(self._attempt(run, writing=writing, thread_id=thread_id)))
 
     async def write(
-        self, statement: bytes, values: Sequence[bytes], formats: Sequence[Format], *, thread_id: str | None = None
+        self, statement: bytes, values: Sequence[bytes | None], formats: Sequence[Format], *, thread_id: str | None = None
     ) -> bytes:
         """Run one statement that writes, as `exchange` does, and return its value; otherwise as `fetch`.
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from strata_postgres._alone import ALONE
 from strata_postgres._function import COMMIT
 from strata_postgres._judge import JUDGE
 from strata_postgres._list import LIST
@@ -182,6 +183,7 @@ _VERSION_2: Final = (
     "ALTER TABLE {s}.strata_heads ADD COLUMN facts bytea NOT NULL DEFAULT ''",
     JUDGE,
     COMMIT,
+    *ALONE,
     # A block with EXCEPTION must not run in a parallel plan; and see `_function` about the search path.
     *(
         f"ALTER FUNCTION {{s}}.{function} PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp"
