@@ -12,8 +12,10 @@ Each does its save where every rule of `strata_core.rows.decide` plainly passes.
 of one, to `strata_commit_1`, and nothing has happened then.  So it may refuse to be the fast way for any reason; and
 which of them is called is the client's guess.
 
-What is judged is judged behind the lock of the head: PostgreSQL judges a row anew that it had to wait for.  A call
-holds that lock alone, or waits for a new head while it holds none, so it cannot lock out others (see `_judge`).
+What is judged is judged behind the lock of the head: PostgreSQL judges a row anew that was changed while it waited for
+it.  One that was only locked it does not, so the clock is asked behind the lock: *next* asks again, and where the lease
+ran out meanwhile undoes the call (``serialization_failure``), which is made again and then finds that.  A call holds
+the lock of one head, or waits for a new head while it holds none, so it cannot lock out others (see `_judge`).
 """
 
 from __future__ import annotations
@@ -29,8 +31,7 @@ __all__ = ["ALONE"]
 _SETTINGS: Final = """
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off"""
+SET enable_seqscan = off"""
 _CLOCK: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _COMMON: Final = """
     thread_id text, head bytea, after bigint, token bigint, whole integer, updated bigint, version text, facts text,
@@ -44,9 +45,10 @@ _HAND_ON: Final = """
         RETURN {s}.strata_commit_1(
             ARRAY[after, token, whole, updated, 1, length(head), length(envelope), length(body), {ordinary}],
             ARRAY[thread_id, version, facts], head || envelope || body);"""
+_LIVE: Final = f"(token = 0 OR h.expires > {_CLOCK})"
 _PASSES: Final = f"""
         position(substr(head, 1, 8) IN h.write_ids) = 0
-        AND h.token = token AND (token = 0 OR h.expires > {_CLOCK})
+        AND h.token = token AND {_LIVE}
         AND (after = h.sequence OR after = {ANY})
         AND substr(h.write_ids, 1, length(head) - {8 + DIGEST_SIZE}) = substr(head, {9 + DIGEST_SIZE})"""
 _NEW_IDS: Final = "substr(substr(head, 1, 8) || h.write_ids, 1, 64)"
@@ -55,7 +57,7 @@ _ADD_ROW: Final = """
     VALUES (number, at, base, substr(head, 1, 8), version, envelope, body);"""
 _LIST: Final = f"""
     INSERT INTO {{s}}.strata_listing(facet, state, place, thread_id)
-    SELECT f, state, CASE f WHEN {DUE_AT} THEN due ELSE updated END, thread_id FROM unnest(facets) AS f;"""
+    SELECT f, state, CASE f WHEN {DUE_AT} THEN due ELSE updated END, thread_id FROM unnest(facets) AS f;"""  # noqa: S608  # put together from our own text
 
 _FIRST: Final = f"""
 CREATE FUNCTION {{s}}.strata_commit_first_1({_COMMON}{_LISTED}, owner text, ttl bigint) RETURNS text LANGUAGE plpgsql
@@ -85,7 +87,7 @@ BEGIN
     END IF;{_ADD_ROW}{_LIST}
     RETURN concat('[0,0,', taken, ',', until, ',0]');
 END $strata$
-"""
+"""  # noqa: S608
 
 _NEXT: Final = f"""
 CREATE FUNCTION {{s}}.strata_commit_next_1({_COMMON}) RETURNS text LANGUAGE plpgsql
@@ -104,12 +106,15 @@ BEGIN
     WHERE h.thread_id = thread_id AND {_PASSES}
         AND h.state = {RUNNING} AND h.facts = substr(head, 9, {DIGEST_SIZE})
         AND updated >= h.place AND updated < h.place + {LAG}
-    RETURNING h.thread, h.sequence, h.whole_at, h.expires INTO number, at, base, until;
-    IF number IS NULL THEN{_HAND_ON.replace("{ordinary}", "1")}
+    RETURNING CASE WHEN {_LIVE} THEN h.thread END, h.sequence, h.whole_at, h.expires INTO number, at, base, until;
+    IF number IS NULL THEN
+        IF at IS NOT NULL THEN
+            RAISE serialization_failure USING MESSAGE = 'the lease ran out behind a lock';
+        END IF;{_HAND_ON.replace("{ordinary}", "1")}
     END IF;{_ADD_ROW}
     RETURN concat('[0,', at, ',', token, ',', until, ',0]');
 END $strata$
-"""
+"""  # noqa: S608
 
 _LAST: Final = f"""
 CREATE FUNCTION {{s}}.strata_commit_last_1({_COMMON}{_LISTED}) RETURNS text LANGUAGE plpgsql
@@ -127,9 +132,9 @@ BEGIN
     SELECT h.thread, h.sequence + 1, CASE whole WHEN 1 THEN h.sequence + 1 ELSE h.whole_at END,
            h.state, h.place, h.facets
     INTO number, at, base, old_state, old_place, old_facets
-    FROM {{s}}.strata_heads AS h
-    WHERE h.thread_id = thread_id AND {_PASSES} AND h.due IS NULL
-    FOR UPDATE;
+    FROM (SELECT h.thread, h.sequence, h.whole_at, h.state, h.place, h.facets, h.due, h.token, h.expires, h.write_ids
+          FROM {{s}}.strata_heads AS h WHERE h.thread_id = thread_id FOR UPDATE OFFSET 0) AS h
+    WHERE {_PASSES} AND h.due IS NULL;
     IF number IS NULL THEN{_HAND_ON.replace("{ordinary}", "0")}
     END IF;
     UPDATE {{s}}.strata_heads AS h
@@ -142,7 +147,7 @@ BEGIN
     {_LIST}{_ADD_ROW}
     RETURN concat('[0,', at, ',0,0,0]');
 END $strata$
-"""
+"""  # noqa: S608
 
 ALONE: Final = (_FIRST, _NEXT, _LAST)
 """The statements that make the functions; ``{s}`` stands for the schema.  They answer as `strata_commit_1` does."""

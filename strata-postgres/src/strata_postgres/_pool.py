@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import select
-import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar, cast
 
 import psycopg
@@ -15,10 +12,11 @@ from psycopg import AsyncConnection
 from psycopg.pq import Format
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from strata_core.errors import StoreClosedError, StoreUnavailableError
+from strata_core.errors import StoreClosedError, StoreUnavailableError, StrataError
 from strata_postgres._address import Address
 from strata_postgres._errors import REPEATABLE, translate
-from strata_postgres._exchange import exchange
+from strata_postgres._line import Line, cut, is_stale
+from strata_postgres._parking import Parking
 
 __all__ = ["Pool"]
 
@@ -86,6 +84,8 @@ class Pool:
         )
         self._patience = options.pool_timeout.total_seconds()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._waiting = 0
+        self._parking = Parking(self._give_back, lambda: self._waiting > 0)
         self._closing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
@@ -99,7 +99,7 @@ class Pool:
             connection = await self._connector.connect(self._address.conninfo, **self._connect_options)
         except psycopg.Error as error:
             raise translate(error, self._address, sent=False) from self._address.cause(error)
-        timer = asyncio.get_running_loop().call_later(self._timeout, _cut, connection)
+        timer = asyncio.get_running_loop().call_later(self._timeout, cut, connection)
         try:
             yield connection
         except psycopg.Error as error:
@@ -122,6 +122,9 @@ class Pool:
     async def _close(self) -> None:
         while self._tasks:
             await asyncio.wait(self._tasks)
+        await self._parking.close()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
         await self._pool.close()
 
     async def fetch(
@@ -136,26 +139,50 @@ class Pool:
             StrataError: Whatever went wrong, from the driver's error.
         """
 
-        async def run(connection: _Connection) -> list[_Record]:
-            cursor = connection.cursor(binary=True)
-            await cursor.execute(statement, arguments, prepare=False)
-            return await cursor.fetchall()
+        async def run(line: Line) -> list[_Record]:
+            line.detach()
+            timer = line.loop.call_later(self._timeout, line.cut)
+            try:
+                cursor = line.connection.cursor(binary=True)
+                await cursor.execute(statement, arguments, prepare=False)
+                return await cursor.fetchall()
+            finally:
+                timer.cancel()
+                self._parking.park(line)
 
         return await asyncio.shield(self.start(self._attempt(run, writing=writing, thread_id=thread_id)))
 
     async def write(
-        self, statement: bytes, values: Sequence[bytes | None], formats: Sequence[Format], *, thread_id: str | None = None
+        self,
+        statement: bytes,
+        values: Sequence[bytes | None],
+        formats: Sequence[Format],
+        *,
+        thread_id: str | None = None,
     ) -> bytes:
-        """Run one statement that writes, as `exchange` does, and return its value; otherwise as `fetch`.
+        """Run one statement that writes, as `Line.ask` does, and return its value; otherwise as `fetch`.
 
         Raises:
             StrataError: Whatever went wrong, from the driver's error.
         """
 
-        def run(connection: _Connection) -> Awaitable[bytes]:
-            return exchange(connection, statement, values, formats)
+        def ask(line: Line) -> Awaitable[bytes]:
+            try:
+                answer = line.ask(statement, values, formats, line.loop.time() + self._timeout)
+            except psycopg.Error:
+                self._parking.park(line)
+                raise
+            self._parking.begin(line)
+            return answer
 
-        return await asyncio.shield(self.start(self._attempt(run, writing=True, thread_id=thread_id)))
+        line = self._parking.take()
+        if line is not None:  # without a task: the statement goes on by itself
+            try:
+                return await ask(line)
+            except psycopg.Error as error:
+                if error.sqlstate not in REPEATABLE:
+                    raise self._failure(error, line, writing=True, thread_id=thread_id) from self._cause(error, line)
+        return await asyncio.shield(self.start(self._attempt(ask, writing=True, thread_id=thread_id)))
 
     def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Run work that goes on to its end when the caller is cancelled; `close` waits for it."""
@@ -169,45 +196,46 @@ class Pool:
         if not task.cancelled():
             task.exception()  # seen, also where the caller was cancelled: nothing is to be logged
 
-    async def _attempt(
-        self, run: Callable[[_Connection], Awaitable[_T]], *, writing: bool, thread_id: str | None
-    ) -> _T:
+    async def _attempt(self, run: Callable[[Line], Awaitable[_T]], *, writing: bool, thread_id: str | None) -> _T:
         lost = False
         for left in reversed(range(_ATTEMPTS)):
-            connection = await self._acquire()
+            line = await self._acquire()
             try:
-                return await self._timed(connection, run)
+                return await run(line)
             except psycopg.Error as error:
                 if error.sqlstate in REPEATABLE and left:
                     continue
-                if not writing and connection.closed and not lost:
+                if not writing and line.connection.closed and not (line.is_cut or lost):
                     lost = True
                     continue
-                failure = translate(error, self._address, writing=writing, thread_id=thread_id)
-                raise failure from self._address.cause(error)
-            except TimeoutError:
-                raise self._silence(maybe_written=writing) from None
-            finally:
-                await self._pool.putconn(connection)
+                failure = self._failure(error, line, writing=writing, thread_id=thread_id)
+                raise failure from self._cause(error, line)
         raise AssertionError("unreachable")
 
-    async def _timed(self, connection: _Connection, run: Callable[[_Connection], Awaitable[_T]]) -> _T:
-        timer = asyncio.get_running_loop().call_later(self._timeout, _cut, connection)
-        try:
-            return await run(connection)
-        except psycopg.OperationalError:
-            if _is_due(timer):
-                raise TimeoutError from None
-            raise
-        finally:
-            timer.cancel()
+    def _failure(self, error: psycopg.Error, line: Line, *, writing: bool, thread_id: str | None) -> StrataError:
+        if line.is_cut and isinstance(error, psycopg.OperationalError):
+            return self._silence(maybe_written=writing)
+        return translate(error, self._address, writing=writing, thread_id=thread_id)
+
+    def _cause(self, error: psycopg.Error, line: Line) -> Exception | None:
+        return None if line.is_cut else self._address.cause(error)
 
     def _silence(self, *, maybe_written: bool) -> StoreUnavailableError:
         problem = f"{self._address}: the server did not answer within {self._timeout:g} s"
         return StoreUnavailableError(problem, maybe_written=maybe_written)
 
-    async def _acquire(self) -> _Connection:
+    async def _acquire(self) -> Line:
         """Return a connection that was not closed by the other side while it lay there."""
+        line = self._parking.take()
+        if line is not None:
+            return line
+        self._waiting += 1
+        try:
+            return self._parking.line(await self._connection())
+        finally:
+            self._waiting -= 1
+
+    async def _connection(self) -> _Connection:
         clock = asyncio.get_running_loop().time
         until = clock() + self._patience
         while True:
@@ -220,26 +248,18 @@ class Pool:
                     continue
                 why = self._connector.error or error
                 raise translate(PoolTimeout(*why.args), self._address, sent=False) from self._address.cause(why)
-            if not _is_stale(connection):
+            if not is_stale(connection):
                 return connection
-            await connection.close()
-            await self._pool.putconn(connection)  # which makes another one in its place
+            await self._return(connection)
 
+    def _give_back(self, connection: _Connection) -> None:
+        self.start(self._return(connection))
 
-def _is_stale(connection: _Connection) -> bool:
-    """Tell whether the server has said something without being asked: that it goes.  Costs no round trip."""
-    if connection.closed:
-        return True
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
+    async def _return(self, connection: _Connection) -> None:
+        if is_stale(connection):
+            await connection.close()  # the pool makes another one in its place
+        await self._pool.putconn(connection)
 
 
 def _is_due(timer: asyncio.TimerHandle) -> bool:
     return timer.when() <= asyncio.get_running_loop().time()
-
-
-def _cut(connection: _Connection) -> None:
-    """End a connection under a call that waits on it: the driver finds the other side gone, and cleans up by itself."""
-    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
-        duplicate.shutdown(socket.SHUT_RDWR)
