@@ -308,6 +308,9 @@ def test_no_function_looks_along_its_callers_search_path_or_runs_in_a_parallel_p
 
     assert [
         ("strata_commit_1", True, "u"),
+        ("strata_commit_first_1", True, "u"),
+        ("strata_commit_last_1", True, "u"),
+        ("strata_commit_next_1", True, "u"),
         ("strata_json", True, "u"),
         ("strata_judge_1", True, "u"),
         ("strata_list_1", True, "u"),

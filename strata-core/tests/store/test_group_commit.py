@@ -28,6 +28,38 @@ def test_fifty_waiting_saves_go_down_in_one_batch(probe, checkpoint):
     assert [50] == [len(batch) for batch in probe.batches]
 
 
+@pytest.mark.parametrize(("threads", "in_flight", "sizes"), [(50, 2, [25, 25]), (50, 1, [50]), (15, 2, [15])])
+def test_many_that_were_answered_together_go_on_in_two_groups_where_two_can_be_away(
+    memory, checkpoint, new_probe, threads, in_flight, sizes
+):
+    """So that one group is away while the other works."""
+    probe = new_probe(memory, Batching(in_flight=in_flight))
+
+    async def thread(store, name):
+        return [await store.save(checkpoint(name, {"n": n})) for n in range(2)]
+
+    async def turns():
+        for _ in range(20):  # more than it takes until all are away
+            await asyncio.sleep(0)
+
+    async def scenario():
+        async with RowStore(probe) as store:
+            probe.gate = asyncio.Event()
+            work = asyncio.gather(*(thread(store, f"t{n}") for n in range(threads)))
+            await turns()
+            probe.gate.set()
+            probe.gate = asyncio.Event()
+            await turns()
+            away = [len(batch) for batch in probe.batches]
+            probe.gate.set()
+            return away, await work
+
+    away, sequences = asyncio.run(scenario())
+
+    assert [threads, *sizes] == away
+    assert [[0, 1]] * threads == sequences
+
+
 def test_a_conflict_among_fifty_fails_alone(probe, checkpoint):
     async def scenario():
         async with RowStore(probe) as store:

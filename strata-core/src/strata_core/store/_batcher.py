@@ -19,6 +19,12 @@ CommitBatch = Callable[[Sequence[Commit]], Awaitable[Sequence[Outcome]]]
 ATTEMPTS: Final = 4
 PAUSE: Final = 0.05
 """Seconds before the second attempt; doubles with each further one."""
+SHARED: Final = 16
+"""Of a batch of at least so many, alone under way where two may be, the first half goes on a turn before the other.
+
+Else all that wait together would go on together for ever: the program idle while the storage works, and the other way
+round.  In two groups the one is away while the other goes on.
+"""
 YIELD_AFTER: Final = 0.005
 YIELD_FOR: Final = 0.0003
 """A loop that never sleeps keeps the interpreter lock from a backend's thread: a save beside one took seconds."""
@@ -180,13 +186,14 @@ class Batcher:
         timer = self._loop.call_later(YIELD_AFTER, self._yield, batch)
         try:
             outcomes = await attempt(self._commit, [commit for commit, _ in batch])
-            for (_, future), outcome in zip(batch, outcomes, strict=True):
-                if future.done():
-                    continue
-                if isinstance(outcome, BaseException):
-                    future.set_exception(outcome)
-                else:
-                    future.set_result(outcome)
+            if len(batch) >= SHARED and len(self._running) == 1 < self._batching.in_flight:
+                half = len(batch) // 2
+                first, outcomes = outcomes[:half], outcomes[half:]
+                self._settle(batch[:half], first)
+                del batch[:half]
+                await asyncio.sleep(0)
+            self._settle(batch, outcomes)
+            batch.clear()
         finally:
             timer.cancel()
             for commit, future in batch:
@@ -196,6 +203,17 @@ class Batcher:
                     )
                 self._next(commit.thread_id)
             batch.clear()
+
+    def _settle(
+        self, batch: Sequence[tuple[Commit, asyncio.Future[Outcome]]], outcomes: Sequence[Outcome | BaseException]
+    ) -> None:
+        for (commit, future), outcome in zip(batch, outcomes, strict=True):
+            if not future.done():
+                if isinstance(outcome, BaseException):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+            self._next(commit.thread_id)
 
     def _yield(self, batch: list[tuple[Commit, asyncio.Future[Outcome]]]) -> None:
         if batch:
