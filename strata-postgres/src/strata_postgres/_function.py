@@ -22,9 +22,10 @@ Both find nothing but PostgreSQL's own functions and operators: what others crea
 their caller, such as ``public``, would otherwise run with that role's rights, where its arguments fit better.
 
 Plans do not depend on what the tables held when they were first made: every access is by a primary key, and the
-settings on the function leave the planner nothing else.  (Measured, they cost less than a microsecond a call.)  What a
-call costs is mostly the number of expressions in it, which PostgreSQL makes ready anew each time; so the statement
-has few, and takes three arguments: a matrix of numbers, a matrix of texts, and all bytes in one piece.
+settings on the function leave the planner nothing else.  What a call costs is mostly the number of expressions in it,
+which PostgreSQL makes ready anew each time; so the statement
+has few, and takes three arguments: a matrix of numbers, a matrix of texts, and all bytes in one piece.  What comes
+alone seldom comes here (see `_alone`).
 """
 
 from __future__ import annotations
