@@ -71,7 +71,7 @@ class Calls:
     def _alone(self, commit: Commit, row: NewRow) -> Call | None:
         lease = commit.lease
         if type(lease) is Take:
-            if commit.token or commit.after >= 0 or lease.closing:
+            if commit.token or commit.after >= 0 or lease.closing or lease.ttl <= 0:
                 return None
             facts = facts_of(row)
             taken = (lease.owner.encode(), b"%d" % lease.ttl)
