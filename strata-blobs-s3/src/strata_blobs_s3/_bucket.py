@@ -119,8 +119,8 @@ class Bucket:
                 raise StoreUnavailableError(
                     f"cannot delete {len(wrong)} of {len(keys)} blobs in {self._where}: {first}", maybe_written=True
                 )
-            token = page.get("NextContinuationToken")
-            if not page.get("IsTruncated") or token is None:
+            token = self._following(page)
+            if token is None:
                 return
 
     def page(self, token: str | None) -> tuple[list[StoredBlob], str | None]:
@@ -133,11 +133,24 @@ class Bucket:
             digest = digest_of_file(name)
             if digest is not None and is_thread_folder(folder):
                 blobs.append(StoredBlob(folder, digest, found["Size"], found["LastModified"]))
-        return blobs, page.get("NextContinuationToken") if page.get("IsTruncated") else None
+        return blobs, self._following(page)
 
     def _listed(self, prefix: str, token: str | None) -> Any:
         further = {} if token is None else {"ContinuationToken": token}
         return self._client.list_objects_v2(Bucket=self._name, Prefix=prefix, MaxKeys=_PAGE, **further)
+
+    def _following(self, page: Any) -> str | None:
+        """Return how to ask for the keys behind a page; None at the end.
+
+        Raises:
+            StoreUnavailableError: There are more, and the service does not say how: a part must not be taken for all.
+        """
+        if not page.get("IsTruncated"):
+            return None
+        token: str | None = page.get("NextContinuationToken")
+        if token is None:
+            raise StoreUnavailableError(f"cannot list all blobs in {self._where}: the service does not tell the rest")
+        return token
 
     def _holds(self, key: str, content: bytes) -> bool:
         """Whether this very blob is there, as far as the service can tell without sending it.
@@ -150,7 +163,7 @@ class Bucket:
             found = self._client.head_object(Bucket=self._name, Key=self._root + key)
         except ClientError:
             return False
-        if found["ContentLength"] != len(content):
+        if found.get("ContentLength") != len(content):
             return False
         if str(found.get("ServerSideEncryption", "")).startswith("aws:kms"):
             return True  # then the ETag is no digest

@@ -17,6 +17,7 @@ from strata_core.records import ThreadQuery
 
 __all__ = ["BlobCheck", "check_blobs"]
 
+
 @attrs.frozen
 class BlobCheck:
     """What was found about the blobs of one folder.

@@ -111,7 +111,7 @@ class Channel(Generic[S]):
             self._ahead -= 1
             self._let_go_on()
             while not self._events:
-                if self._is_closed or self._is_over:
+                if self._is_at_its_end:
                     error, self._error = self._error, None
                     raise StopAsyncIteration if error is None else error
                 self._consumer = asyncio.get_running_loop().create_future()
@@ -122,6 +122,11 @@ class Channel(Generic[S]):
             raise
         finally:
             self._is_asked = False
+
+    @property
+    def _is_at_its_end(self) -> bool:
+        """Whether nothing more comes, and nothing goes on: a run that was spoilt leaves its thread in order first."""
+        return self._is_over or (self._is_closed and (self._task is None or self._task.done()))
 
     def _require_loop(self) -> None:
         """Refuse an event loop that could not be woken, or would wait for a task of another."""
