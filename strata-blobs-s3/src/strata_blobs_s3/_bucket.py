@@ -161,7 +161,7 @@ class Bucket:
 
         try:
             found = self._client.head_object(Bucket=self._name, Key=self._root + key)
-        except ClientError:
+        except (ClientError, ValueError):  # or an answer that boto3 cannot read
             return False
         if found.get("ContentLength") != len(content):
             return False
