@@ -255,7 +255,7 @@ def test_a_connection_that_breaks_is_made_anew(moto_server: MotoServer, moto: An
     ("option", "value"),
     [("endpoint_url", "http://minio_server:9000"), ("endpoint_url", "http://a b"), ("region", "eu/west")],
 )
-def test_what_boto3_takes_for_no_address_is_told_by_its_option(option: str, value: str) -> None:
+def test_what_boto3_takes_for_no_address_is_told_by_its_option(option: str, value: Any) -> None:
     """Such as the name of a service in a compose file, which may have an underscore."""
 
     async def scenario() -> InvalidInputError:

@@ -418,9 +418,11 @@ def test_a_stream_that_fails_by_itself_has_left_its_thread_in_order_by_then(worl
                 .add_edge("A", "B")
                 .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
             )
+            stream = graph.stream("t", Job(), store, buffer=100)
+            await anext(stream)
+            await returned.wait()  # whoever reads is at work, and asks when the run has just been ended
             with pytest.raises(InvalidInputError, match="cannot be copied"):
-                async for _ in graph.stream("t", Job(), store, buffer=100):
-                    await returned.wait()  # whoever reads is at work, and asks when the run has just been ended
+                await anext(stream)
 
             assert await is_left(world, store)
 

@@ -17,7 +17,7 @@ __all__ = ["Channel"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 _under_way: Final[set[asyncio.Task[Any]]] = set()
 """The runs: an event loop itself would forget one that waits for a consumer who was forgotten."""
@@ -149,7 +149,7 @@ class Channel(Generic[S]):
             self.result = task.result()
             self._put(RunFinished(self.result))
         elif self._is_closed:
-            _log.warning("a run whose stream was left failed: %s", type(error).__name__)
+            _logger.warning("a run whose stream was left failed: %s", type(error).__name__)
         else:
             self._error = error
         self._is_over = True

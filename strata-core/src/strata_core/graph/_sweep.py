@@ -23,7 +23,7 @@ __all__ = ["ListingStore", "SweepReport", "sweep"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 _PAGE: Final = 100
 """How many threads are listed at once."""
@@ -150,7 +150,7 @@ class _Sweep(Generic[S]):
             try:
                 result = await self._act_alone(thread_id)
             except Exception as error:  # noqa: BLE001  # one thread's trouble is not the others'
-                _log.warning("thread %r was left: %s", thread_id, type(error).__name__)
+                _logger.warning("thread %r was left: %s", thread_id, type(error).__name__)
                 self.errors[thread_id] = error
                 if isinstance(error, CorruptCheckpointError | SchemaVersionError):
                     self._left += 1
@@ -181,7 +181,7 @@ class _Sweep(Generic[S]):
                 try:
                     await self._list()
                 except Exception as error:  # noqa: BLE001  # what was done so far must be told
-                    _log.warning("a listing of threads broke off: %s", type(error).__name__)
+                    _logger.warning("a listing of threads broke off: %s", type(error).__name__)
                     self._broken = True
             return self._found.popleft() if self._found else None
 
