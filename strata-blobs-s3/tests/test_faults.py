@@ -13,6 +13,8 @@ from typing import Any
 import botocore.endpoint
 import botocore.exceptions
 import pytest
+import urllib3.exceptions
+from botocore.response import StreamingBody
 from s3_support import CONTENT, DIGEST, SMALL, digest_of, failure, store_at
 from small_service import Answer, Request, SmallService, refusal
 
@@ -315,3 +317,20 @@ def test_an_answer_that_is_none_of_s3_s_is_an_error_of_the_store(service: SmallS
     assert "cannot list the blobs in s3://bucket/strata: ValueError" in str(
         failure(service, lambda blobs: _all(blobs.list_blobs()))
     )
+
+
+def test_a_body_that_breaks_in_a_way_that_boto3_lets_through_is_an_error_of_the_store(
+    service: SmallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a record of TLS that was damaged on its way: urllib3's own error, and no error of a connection."""
+
+    def broken(self: StreamingBody, amt: int | None = None) -> bytes:
+        raise urllib3.exceptions.SSLError("bad record mac")
+
+    monkeypatch.setattr(StreamingBody, "read", broken)
+    service.objects = {f"strata/74/{DIGEST.removeprefix('sha256:')}": CONTENT}
+    error = failure(service, lambda blobs: blobs.get("t", DIGEST))
+
+    assert "cannot get a blob from s3://bucket/strata: ResponseStreamingError" in str(error)
+    assert "bad record mac" in str(error)
+    assert 2 == service.operations().count("GetObject")

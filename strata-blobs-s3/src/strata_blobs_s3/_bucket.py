@@ -82,7 +82,7 @@ class Bucket:
         Raises:
             FalseContentError: It was false both times.
         """
-        from botocore.exceptions import ClientError, IncompleteReadError, ReadTimeoutError, ResponseStreamingError
+        from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 
         for is_last in (False, True):
             with mapped("get a blob from", self._where, maybe_written=False):
@@ -95,10 +95,13 @@ class Bucket:
                 try:
                     with body:
                         content: bytes = body.read()
-                except (IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
-                    if is_last:
+                except Exception as error:
+                    if not is_last:
+                        continue
+                    if isinstance(error, BotoCoreError):
                         raise
-                    continue
+                    # What urllib3 says of a broken encryption, botocore lets through as it is.
+                    raise ResponseStreamingError(error=error) from error
             if hashlib.sha256(content).hexdigest() == name:
                 return content
         raise FalseContentError

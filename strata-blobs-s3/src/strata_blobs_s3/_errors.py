@@ -81,14 +81,13 @@ def mapped(verb: str, where: str, *, maybe_written: bool | None = None) -> Itera
         StoreUnavailableError: In place of any error of boto3, or of what it uses.
     """
     from botocore.exceptions import BotoCoreError, ClientError
-    from urllib3.exceptions import HTTPError
 
     try:
         yield
     except StrataError:
         raise
     # A ValueError or a LookupError is how boto3 takes an answer that is none of S3's.
-    except (BotoCoreError, ClientError, HTTPError, OSError, ValueError, LookupError) as error:
+    except (BotoCoreError, ClientError, OSError, ValueError, LookupError) as error:
         unknown = _is_unknown(error) if maybe_written is None else maybe_written
         raise StoreUnavailableError(f"cannot {verb} {where}: {_said(error)}", maybe_written=unknown) from error
 
