@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from strata_core.rows import Head
@@ -12,14 +12,11 @@ from strata_sqlite._schema import STATES
 
 __all__ = [
     "ALL",
-    "JUDGED",
     "LEASE",
     "PROGRESS",
     "READ",
     "fields",
-    "has_metadata",
     "head_from",
-    "judged_head",
     "lease",
     "metadata_from",
     "metadata_text",
@@ -54,12 +51,7 @@ LEASE: Final = ALL[9:]
 """What a commit without a row changes: of the indexes, only `strata_heads_by_lease` has to be written."""
 READ: Final = ", ".join(f"h.{column}" for column in ("thread", "thread_id", *ALL))
 """What `head_from` takes."""
-JUDGED: Final = ", ".join(f"h.{column}" for column in ("thread", "thread_id", *ALL[:3], *LEASE, *ALL[5:9]))
-"""What `judged_head` takes, and after it what few saves change: due, graph and metadata."""
 
-_SHORT: Final = 1_000
-"""Stored metadata up to this length is remembered as it was parsed."""
-_NO_METADATA: Final[Mapping[str, str]] = {}
 _STATE_NAMES: Final = {number: state for state, number in STATES.items()}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -72,18 +64,6 @@ def metadata_text(metadata: Mapping[str, str]) -> str | None:
 def metadata_from(text: str | None) -> dict[str, str]:
     """Return stored metadata."""
     return {} if text is None else json.loads(text)
-
-
-def has_metadata(text: str | None, metadata: Mapping[str, str]) -> bool:
-    """Tell whether stored metadata is this, in whatever order."""
-    if text is None or not metadata:
-        return text is None and not metadata
-    return (_parsed(text) if len(text) <= _SHORT else metadata_from(text)) == metadata
-
-
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> dict[str, str]:
-    return metadata_from(text)
 
 
 def head_from(record: tuple[Any, ...], now: int, *, envelope: bytes = b"") -> Head:
@@ -109,30 +89,6 @@ def head_from(record: tuple[Any, ...], now: int, *, envelope: bytes = b"") -> He
         closing != 0,
         now,
         envelope,
-    )
-
-
-def judged_head(record: tuple[Any, ...], now: int) -> Head:
-    """Return what a judge needs of the head that a record of `JUDGED` holds: neither state, time nor metadata."""
-    _, thread_id, sequence, whole_at, write_ids, external, token, owner, expires, lease_id, closing = record[:11]
-    return Head(
-        thread_id,
-        sequence,
-        whole_at,
-        write_ids,
-        "",
-        0,
-        None,
-        None,
-        None,
-        _NO_METADATA,
-        external != 0,
-        token,
-        owner,
-        expires,
-        lease_id,
-        closing != 0,
-        now,
     )
 
 
