@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from strata_core.rows import Commit, Head
-from strata_sqlite._heads import ALL, LEASE, PROGRESS, fields, lease, metadata_text, progress, put, values_list
+from strata_sqlite._heads import ALL, ENDING, LEASE, PROGRESS, fields, lease, metadata_text, progress, put, values_list
 from strata_sqlite._known import LONGEST_METADATA, Known
 
 __all__ = ["Changes", "insert_rows"]
@@ -63,6 +63,7 @@ class Changes:
         self._new: list[Any] = []
         self._changed: list[Any] = []
         self._progress: list[Any] = []
+        self._endings: list[Any] = []
         self._leases: list[Any] = []
         self._rows: list[Any] = []
         self._pairs: list[Any] = []
@@ -108,16 +109,12 @@ class Changes:
                 self._leases += lease(thread, new)
             elif new.metadata == old.metadata:
                 new.metadata = old.metadata  # not the caller's own, which he may change
-                if (
-                    commit.lease is None  # then the lease stays as it is
-                    and (old.external or not commit.external)
-                    and new.due == old.due
-                    and new.graph_id == old.graph_id
-                    and new.graph_version == old.graph_version
-                ):
+                if new.due != old.due or new.graph_id != old.graph_id or new.graph_version != old.graph_version:
+                    self._changed += fields(thread, new, metadata_text(new.metadata))
+                elif commit.lease is None and new.external == old.external:  # then the lease stays as it is
                     self._progress += progress(thread, new)
                 else:
-                    self._changed += fields(thread, new, metadata_text(new.metadata))
+                    self._endings += progress(thread, new) + lease(thread, new)[1:]
             else:
                 stored = metadata_text(new.metadata)
                 self._changed += fields(thread, new, stored)
@@ -159,8 +156,14 @@ class Changes:
         if self._gone:
             gone = (json.dumps(self._gone),)
             db.execute("DELETE FROM strata_heads WHERE thread IN (SELECT value FROM json_each(?))", gone)
-        for columns, heads in ((ALL, self._changed), (PROGRESS, self._progress), (LEASE, self._leases)):
-            _execute(db, partial(put, columns), heads, 1 + len(columns))
+        for columns, heads in (
+            (ALL, self._changed),
+            (PROGRESS, self._progress),
+            (ENDING, self._endings),
+            (LEASE, self._leases),
+        ):
+            if heads:
+                _execute(db, partial(put, columns), heads, 1 + len(columns))
         _execute(db, partial(put, ()), self._new, 1 + len(ALL) + 1)
         _execute(db, insert_rows, self._rows, 7)
         _execute(db, _insert_pairs, self._pairs, 3)

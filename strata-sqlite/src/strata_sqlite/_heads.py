@@ -12,6 +12,7 @@ from strata_sqlite._schema import STATES
 
 __all__ = [
     "ALL",
+    "ENDING",
     "LEASE",
     "PROGRESS",
     "READ",
@@ -49,9 +50,14 @@ PROGRESS: Final = ALL[:5]
 """What an ordinary save changes: of the indexes, only `strata_heads_by_state` has to be written."""
 LEASE: Final = ALL[9:]
 """What a commit without a row changes: of the indexes, only `strata_heads_by_lease` has to be written."""
+ENDING: Final = PROGRESS + LEASE
+"""What a save changes with which the lease is taken or given back."""
 READ: Final = ", ".join(f"h.{column}" for column in ("thread", "thread_id", *ALL))
 """What `head_from` takes."""
 
+_NULL: Final = bytearray()
+"""Stands for NULL; in these columns no other value is a blob."""
+_PLACES: Final = dict.fromkeys(("due", "graph_id", "graph_version", "metadata"), "nullif(?, x'')")
 _STATE_NAMES: Final = {number: state for state, number in STATES.items()}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -92,8 +98,8 @@ def head_from(record: tuple[Any, ...], now: int, *, envelope: bytes = b"") -> He
     )
 
 
-# The driver looks for an adapter for each value that is no plain int, float, str or bytearray, which costs a thousand
-# instructions.  So what every save binds is neither bytes nor a bool nor None.
+# The driver looks for an adapter for each value that is no plain int, float, str or bytearray, which costs thousands of
+# instructions.  So nothing that is bound is bytes, a bool or None: NULL is bound as `_NULL`.
 
 
 def progress(thread: int, head: Head) -> tuple[Any, ...]:
@@ -126,10 +132,10 @@ def fields(thread: int, head: Head, metadata: str | None) -> tuple[Any, ...]:
     """Return the thread number and the values of `ALL`."""
     return (
         *progress(thread, head),
-        head.due,
-        head.graph_id,
-        head.graph_version,
-        metadata,
+        _NULL if head.due is None else head.due,
+        _NULL if head.graph_id is None else head.graph_id,
+        _NULL if head.graph_version is None else head.graph_version,
+        _NULL if metadata is None else metadata,
         *lease(thread, head)[1:],
     )
 
@@ -150,7 +156,7 @@ def put(columns: tuple[str, ...], count: int) -> str:
     every = ("thread", *ALL, "thread_id")
     given = (every[0], *columns) if columns else every
     others = [column for column in every if column not in given]
-    values = f"({', '.join(['?'] * len(given) + ['0'] * len(others))})"
+    values = f"({', '.join([_PLACES.get(column, '?') for column in given] + ['0'] * len(others))})"
     statement = f"INSERT INTO strata_heads({', '.join((*given, *others))}) VALUES {', '.join([values] * count)}"  # noqa: S608
     if not columns:
         return statement
