@@ -18,6 +18,7 @@ from strata_sqlite._locking import begin
 
 __all__ = ["commit", "roll_back"]
 
+
 def commit(
     db: sqlite3.Connection, known: KnownHeads, clock: Clock, batch: Sequence[Commit], patience: float = 10.0
 ) -> list[Committed | Refused]:
