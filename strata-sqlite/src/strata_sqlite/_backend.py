@@ -51,7 +51,8 @@ class SqliteBackend(RowBackend):
     """Keeps threads in one SQLite file, which several processes may share.
 
     One connection writes: a batch is one transaction and one hop to its thread.  Two read, one of them listings, so
-    that a long listing holds up neither writes nor loads.  Nothing is held between two calls.
+    that a long listing holds up neither writes nor loads.  No lock or transaction is held between two calls; the heads
+    written last are kept in memory, and taken for true as long as no other connection has written.
 
     Args:
         path: The database file; a relative one is taken from the current folder when the store is opened.

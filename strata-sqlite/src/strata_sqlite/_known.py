@@ -18,7 +18,7 @@ Known: TypeAlias = tuple[int, Head, bool]
 LONGEST_METADATA: Final = 1_000
 """A head is kept up to this length of its metadata as stored."""
 _LIMIT: Final = 2_048
-"""So many heads written last are kept, and up to twice as many: some two megabytes."""
+"""So many heads written last are kept, and up to twice as many: some four megabytes."""
 
 _FIND: Final = (
     f"SELECT {READ}, c.token, (SELECT max(thread) FROM strata_heads) "  # noqa: S608
