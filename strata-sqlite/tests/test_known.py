@@ -269,3 +269,16 @@ def test_of_many_heads_those_written_last_are_kept(tmp_path: Path) -> None:
         assert {"always", "t99", "t90"} <= kept
 
     with_backend(tmp_path / "store.db", check)
+
+
+def test_a_thread_that_waits_or_has_ended_is_not_kept(tmp_path: Path) -> None:
+    async def check(backend: SqliteBackend) -> None:
+        known = backend._known
+        for state in ("interrupted", "completed", "failed"):
+            await backend.commit([save(state, lease=Take("me", 10**9)), save("t")])
+            held = set(known._young)
+            await backend.commit([save(state, state, token=known.token, lease=Drop())])
+
+            assert ({state, "t"}, {"t"}) == (held, set(known._young))
+
+    with_backend(tmp_path / "store.db", check)

@@ -34,6 +34,8 @@ _METADATA: Final = 10
 class KnownHeads:
     """What a connection read or wrote last, kept from batch to batch for as long as no other connection commits.
 
+    Kept are the heads of threads that run or are leased.
+
     ``PRAGMA data_version`` changes for a connection when, and only when, another one has committed, be it of this
     process or of another.  It is asked inside the transaction that writes, where nobody else can commit any more: while
     it stands still, the file holds what this connection left there.  SQLite trusts its own cache of pages on the very
@@ -110,7 +112,8 @@ class KnownHeads:
             self._young, self._old = {}, self._young
         young, old = self._young, self._old
         for thread_id, known in heads.items():
-            if known is not None and known[2]:
+            # A thread that waits or is at its end takes no memory; it is looked up when it goes on.
+            if known is not None and known[2] and (known[1].token or known[1].state == "running"):
                 young[thread_id] = known
             else:
                 young.pop(thread_id, None)
