@@ -164,13 +164,16 @@ def test_what_opening_creates_is_tested_beside_the_file_of_a_url(here: Path) -> 
     assert {"setup-1", "setup-3", "row-17"} == {
         identity for identity, promise in store["promises"].items() if promise["outcome"] == "kept"
     }
-    assert ["my_targets.py", "report.json"] == sorted(path.name for path in here.iterdir() if path.is_file())
+    assert ["my_targets.py", "report.json"] == sorted(
+        path.name for path in here.iterdir() if path.name != "__pycache__"
+    )
 
 
 def test_a_part_of_the_tests_is_no_verdict(here: Path) -> None:
     """Whatever was left out could have failed: exit code 2."""
     done = command("my_targets:rows", "--", "-k", "counted_from_zero")
 
+    assert ["my_targets.py"] == [path.name for path in here.iterdir() if path.name != "__pycache__"]
     assert 2 == done.returncode
     assert "my_targets:rows: not judged whole (contract 1)" == done.stdout.splitlines()[-1]
     assert "strata-conformance: a part of the tests was left out" in done.stderr
@@ -240,6 +243,8 @@ def test_threads_of_others_stay_as_they_are(here: Path) -> None:
         ("sqlite://host/x.db", "host"),
         ("no_such_module:thing", "cannot be imported from here"),
         ("my_targets:thing", "cannot be imported from here"),
+        ("my_targets", "my_targets is a module: name the function in it too, as my_targets:function"),
+        ("my_targets.py", "my_targets.py is a module: name the function in it too, as my_targets:function"),
         ("my_targets:number", "is no function"),
         ("my_targets:no_path", "must take an argument named 'path'"),
         ("my_targets:nothing", "gives int"),
