@@ -41,8 +41,8 @@ def redact(url: str) -> str:
 def scrub(text: str, url: str) -> str:
     """Return `text` with the secrets of `url`, as written or unescaped, replaced by `***`.
 
-    For the message of a driver, which may quote what it was given.  What `redact` shows of the URL stays readable where it
-    is quoted: a password may be a word of it, as in ``postgresql://postgres:postgres@host/postgres``.
+    For the message of a driver, which may quote what it was given.  Where it quotes the URL, what `redact` shows stays
+    readable: a password may be a word of it, as in ``postgresql://postgres:postgres@host/postgres``.
     """
     _, end, secret_from = _userinfo(url)
     found = {url[secret_from:end]}
