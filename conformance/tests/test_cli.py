@@ -316,15 +316,29 @@ def test_the_promises_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_settings_of_the_project_around_do_not_matter(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither its pytest.ini nor its conftest.py nor its environment changes what is run; nothing is left there."""
+    """Neither its pytest.ini nor its conftest.py nor its environment changes what is run."""
     (here / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
     (here / "conftest.py").write_text("raise SystemExit(9)\n")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    done = command("memory://", "--", "-k", "any_program")
+    done = command("memory://", "--", "-k", "counted_from_zero")
 
     assert "memory://: not judged whole (contract 1)" == done.stdout.splitlines()[-1], done.stdout + done.stderr
-    assert {"conftest.py", "my_targets.py", "pytest.ini"} == {path.name for path in here.iterdir()}
+
+
+def test_what_hypothesis_keeps_goes_with_the_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is not the one that the command is called in."""
+    folders: list[Path] = []
+
+    def tested(command: list[str], *, env: dict[str, str], check: bool) -> subprocess.CompletedProcess[str]:
+        folders.append(Path(env["HYPOTHESIS_STORAGE_DIRECTORY"]))
+        return subprocess.CompletedProcess(command, 1 if check or not folders[0].is_dir() else 5)
+
+    monkeypatch.setattr(subprocess, "run", tested)
+    code = main(["memory://"])
+
+    assert 2 == code
+    assert [False] == [folder.exists() or folder.is_relative_to(here) for folder in folders]
 
 
 def test_the_threads_of_a_run_can_be_recognised() -> None:
