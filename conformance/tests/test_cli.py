@@ -142,6 +142,7 @@ def test_a_wrong_store_does_not(here: Path) -> None:
     assert "save-1: A save returns the sequence of the checkpoint" in done.stdout
     assert "Last calls of my_targets:broken" in done.stdout
     assert "#1 save(checkpoint=Checkpoint(thread_id='a'" in done.stdout
+    assert "_target_tests.py::TestRows::test_a_save_returns_the_position" in done.stdout
 
 
 def test_a_store_that_creates_whatever_it_is_told_does_not_conform(here: Path) -> None:

@@ -149,7 +149,7 @@ def _test(target: Target, report: Path | None, junit: Path | None, extra: Sequen
         result = Path(folder, "verdict.json")
         command = [
             sys.executable, "-m", "pytest", "--pyargs", "strata_conformance._target_tests",
-            "-c", os.devnull, "--rootdir", folder, "--noconftest", "-q", "-p", "strata_conformance",
+            "-c", os.devnull, "--rootdir", str(Path(__file__).parent), "--noconftest", "-q", "-p", "strata_conformance",
             "-p", "no:cacheprovider", "-W", "error", "--strict-markers", "--tb=short", f"--strata-json={result}",
             *([f"--junit-xml={junit.absolute()}"] if junit else []),
             *extra,
