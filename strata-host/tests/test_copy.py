@@ -78,7 +78,27 @@ def test_all_threads_come_over(strata, old, new):
     assert done.stdout.endswith(
         "3 threads are in the target, 0 were refused\n"
         "these can still go on in the source: end them there before their copies are answered\n  t2\n  t0\n"
-    ) or done.stdout.endswith("\n  t0\n  t2\n")
+    )
+    assert ["t2", "t1", "t0"] == [line.partition(" ")[0] for line in done.stdout.splitlines()[:3]]
+
+
+def test_one_is_told_as_one(strata, tmp_path, new):
+    """One thread, one checkpoint, one that was refused."""
+    fill(tmp_path / "old.db", [WAITS])
+    done = strata("copy", "--from", str(tmp_path / "old.db"), "--to", str(new))
+    fill(tmp_path / "other.db", [attrs.evolve(WAITS, suspended_node="Other")])
+    refused = strata("copy", "--from", str(tmp_path / "other.db"), "--to", str(new), code=1)
+
+    assert "t1 copied: 1 checkpoint, 1 written, sha256:" in done.stdout
+    assert "\n1 thread is in the target, 0 were refused\n" in done.stdout
+    assert "0 threads are in the target, 1 was refused\n" == refused.stdout
+
+
+def test_a_thread_that_is_not_there_is_told_by_its_name(strata, old, new):
+    """Once, and not as the argument of a function."""
+    error = strata("copy", "--from", str(old), "--to", str(new), "--thread", "nobody", code=1).stderr
+
+    assert "strata: nobody was not copied: the source has no thread 'nobody'\n" == error
 
 
 def test_a_thread_or_a_filter_chooses(strata, old, new):

@@ -162,6 +162,14 @@ def test_help_goes_to_stdout(strata, command):
     assert "Usage: strata" in strata(*command).stdout
 
 
+@pytest.mark.parametrize("group", ["", "thread", "checkpoint", "graph", "blobs"])
+def test_what_a_command_does_is_told_without_being_cut(strata, group):
+    listed = strata(*group.split(), "--help").stdout.partition("Commands:")[2]
+
+    assert listed
+    assert "..." not in listed
+
+
 def test_the_version_is_that_of_the_distribution(strata):
     assert strata("--version").stdout == "strata 0.1.0\n"
 

@@ -55,11 +55,11 @@ def blobs() -> None:
 @json_option
 @source_options
 def orphans(source: Source, older_than: timedelta, as_json: bool) -> None:
-    """Show blobs that no checkpoint of the store refers to, and delete nothing.
+    """Show blobs that no checkpoint of the store refers to.
 
-    A save that failed leaves them; they go when their thread is purged.  Do not delete one by hand while anything
-    writes to the store: a save of the same value finds it, and does not put it again.  A purge that is under way shows,
-    too.
+    Nothing is deleted.  A save that failed leaves them; they go when their thread is purged.  Do not delete one by hand
+    while anything writes to the store: a save of the same value finds it, and does not put it again.  A purge that is
+    under way shows, too.
     """
     before = SYSTEM_CLOCK.now() - older_than
     checks = source.read_with_blobs(lambda store, blobs: _checks(store, blobs, before))

@@ -19,7 +19,7 @@ from strata_host.cli._errors import opening, querying
 from strata_host.cli._filters import filter_options
 from strata_host.cli._progress import progress
 from strata_host.cli._source import Source, json_option, shared_url
-from strata_host.cli._text import argument, one_line, phrase, word
+from strata_host.cli._text import argument, counted, one_line, phrase, word
 from strata_host.cli.output import Role, Span, output, print_json
 
 __all__ = ["copy"]
@@ -130,6 +130,7 @@ async def _copy(
     source: Source, target: Target, threads: Sequence[str], filters: ThreadQuery, concurrency: int, *, quiet: bool
 ) -> dict[str, Any]:
     from strata_core.copying import CopyRefused, copy_threads
+    from strata_core.errors import InvalidInputError
 
     copied: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
@@ -141,11 +142,17 @@ async def _copy(
                 async with aclosing(copy_threads(old, new, names, concurrency=concurrency)) as copies:
                     async for found in copies:
                         if isinstance(found, CopyRefused):
-                            refused.append({"thread_id": found.thread_id, "error": str(found.error)})
+                            why = found.error  # the thread is named already, so an argument that names it is not
+                            error = why.problem if isinstance(why, InvalidInputError) else str(why)
+                            refused.append({"thread_id": found.thread_id, "error": error})
                         else:
                             copied.append(attrs.asdict(found) | {"can_go_on": found.state not in FINISHED})
                         step()
-    return {"copied": copied, "refused": refused}
+    place = {name: at for at, name in enumerate(names)}  # several are copied at once, and end in any order
+    return {
+        kind: sorted(found, key=lambda one: place[one["thread_id"]])
+        for kind, found in (("copied", copied), ("refused", refused))
+    }
 
 
 async def _listed(store: StorePorts, filters: ThreadQuery) -> list[str]:
@@ -162,10 +169,13 @@ async def _listed(store: StorePorts, filters: ThreadQuery) -> list[str]:
 def _tell(found: dict[str, Any]) -> None:
     out = output()
     for thread in found["copied"]:
-        what = f" {thread['outcome']}: {thread['checkpoints']} checkpoints, {thread['written']} written, "
+        size = counted(thread["checkpoints"], "checkpoint")
+        what = f" {thread['outcome']}: {size}, {thread['written']} written, "
         out.line([Span(word(thread["thread_id"]), Role.THREAD), Span(what + thread["digest"])])
     going = [thread["thread_id"] for thread in found["copied"] if thread["can_go_on"]]
-    out.line([Span(f"{len(found['copied'])} threads are in the target, {len(found['refused'])} were refused")])
+    there, not_there = len(found["copied"]), len(found["refused"])
+    are, were = "is" if there == 1 else "are", "was" if not_there == 1 else "were"
+    out.line([Span(f"{counted(there, 'thread')} {are} in the target, {not_there} {were} refused")])
     if going:
         out.line([Span("these can still go on in the source: end them there before their copies are answered")])
         for thread_id in going:

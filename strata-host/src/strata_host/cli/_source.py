@@ -117,7 +117,7 @@ def shared_url(storage: str, option: str) -> str:
 
     url = store_url(storage)
     if scheme_of(url) == "memory":
-        problem = "memory:// is private to a process, so there is nothing in it that a command could read"
+        problem = "memory:// is private to a process: this command would find nothing in it, and leave nothing"
         raise click.BadParameter(problem, param_hint=option)
     return url
 
