@@ -25,7 +25,6 @@ def _choose_monotonic() -> Callable[[], float]:
 
 _elapsed: Final = _choose_monotonic()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Clock(Protocol):
@@ -65,7 +64,8 @@ SYSTEM_CLOCK: Final = SystemClock()
 
 def micros(moment: datetime) -> int:
     """Return microseconds since 1970 in UTC, exactly; `moment` must be aware."""
-    return (moment - _EPOCH) // _MICROSECOND
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def from_micros(count: int) -> datetime:

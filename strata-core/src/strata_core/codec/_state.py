@@ -14,8 +14,9 @@ from typing import Final
 import attrs
 
 from strata_core._validation import shown
+from strata_core.codec._encoded import EncodedState
 from strata_core.codec._json import MAX_NESTING, dump_json, quote
-from strata_core.codec._versions import PLAIN
+from strata_core.codec._versions import DELTA, PLAIN, WITH_BLOBS
 from strata_core.errors import InvalidInputError
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
     "compose_delta",
     "compose_whole",
     "digest_of",
-    "plain_body",
+    "plain_text",
     "take_snapshot",
 ]
 
@@ -104,9 +105,6 @@ class Body:
     digests: Mapping[str, Value]
 
 
-_NO_DIGESTS: Final[Mapping[str, Value]] = {}
-
-
 def digest_of(content: bytes) -> str:
     """Return the name of a blob: ``sha256:`` and 64 hex digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
@@ -159,13 +157,13 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
     return Snapshot(values, cost, has_long)
 
 
-def plain_body(state: object) -> Body:
-    """Return the body of a whole row without references; what `compose_whole` gives without a threshold.
+def plain_text(state: object) -> bytes:
+    """Return the text of a body that is whole and names no blob; what `compose_whole` gives without a threshold.
 
     Raises:
         InvalidInputError: As `take_snapshot`.
     """
-    return Body(PLAIN, True, dump_json(_checked(state)), _NO_DIGESTS)
+    return state.text if type(state) is EncodedState else dump_json(_checked(state))
 
 
 def compose_whole(snapshot: Snapshot) -> Body:
@@ -174,7 +172,7 @@ def compose_whole(snapshot: Snapshot) -> Body:
     digests = _digests(snapshot.values)
     if not digests:
         return Body(PLAIN, True, text, digests)
-    return Body("1.9.0", True, b'{"whole":' + text + b',"blobs":' + _references(snapshot.values) + b"}", digests)
+    return Body(WITH_BLOBS, True, b'{"whole":' + text + b',"blobs":' + _references(snapshot.values) + b"}", digests)
 
 
 def compose_delta(snapshot: Snapshot, base: Snapshot, sequence: int) -> Body | None:
@@ -201,11 +199,13 @@ def compose_delta(snapshot: Snapshot, base: Snapshot, sequence: int) -> Body | N
     text = b'{"base":%d,"set":%b,"unset":[%b]' % (sequence, _object(changed), unset)
     digests = _digests(changed)
     if not digests:
-        return Body("1.8.0", False, text + b"}", digests)
-    return Body("1.9.0", False, text + b',"blobs":' + _references(changed) + b"}", digests)
+        return Body(DELTA, False, text + b"}", digests)
+    return Body(WITH_BLOBS, False, text + b',"blobs":' + _references(changed) + b"}", digests)
 
 
 def _checked(state: object) -> dict[str, object]:
+    if type(state) is EncodedState:
+        return state.content()
     if type(state) is not dict:
         raise InvalidInputError("frozen_state", f"must be a dict (a JSON object), not {type(state).__name__}")
     return state

@@ -6,14 +6,17 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
-from functools import partial
-from typing import Any, Generic, TypeVar
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, StoreUnavailableError
 from strata_core.graph._context import Trail
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision, Wait
+
+if TYPE_CHECKING:
+    from strata_core.store import RowStore
 
 __all__ = [
     "Journal",
@@ -113,6 +116,7 @@ class Journal(Generic[S]):
     every_node = False
     is_stored = False
     records_completion = False
+    _takes_text = False
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], trail: Trail | None = None) -> None:
         self._plan = plan
@@ -132,7 +136,7 @@ class Journal(Generic[S]):
         """
         plan = self._plan
         try:
-            content = plan.codec.dump(at.state)
+            content = plan.codec.encode(at.state) if self._takes_text else plan.codec.dump(at.state)
         except InvalidInputError as error:
             raise UnsavableStateError(error) from error
         metadata = self._metadata
@@ -196,6 +200,13 @@ class Journal(Generic[S]):
         """Stop whatever works in the background."""
 
 
+@cache
+def _own_store() -> type[RowStore]:
+    from strata_core.store import RowStore  # which whoever gives one has imported
+
+    return RowStore
+
+
 class StoreJournal(Journal[S]):
     """What journals with a store share."""
 
@@ -204,6 +215,8 @@ class StoreJournal(Journal[S]):
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
         super().__init__(plan, thread_id, metadata)
         self._store = store
+        # Whatever else may stand in for a store, such as a wrapper, gets a dict that it can look into and change.
+        self._takes_text = type(store) is _own_store() and store.takes_text
         self._revision: Revision | None = None
         self._pending: tuple[Writing, bytes, Callable[[], Awaitable[Any]]] | None = None
 

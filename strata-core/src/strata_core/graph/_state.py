@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from strata_core.codec import dump_json
+from strata_core.codec._encoded import EncodedState
+from strata_core.codec._json import MAX_DIGITS
 from strata_core.errors import InvalidInputError, RehydrationError
 
 if TYPE_CHECKING:
@@ -59,6 +63,7 @@ class StateCodec(Generic[S]):
         self._given = converter
         self._dump: Callable[[S], Any] | None = None
         self._load: Callable[[Any, Any], S] | None = None
+        self._text: Callable[[S], str] | None = None
 
     def dump(self, state: S) -> dict[str, Any]:
         """Return the state as a JSON object.
@@ -75,6 +80,23 @@ class StateCodec(Generic[S]):
         if type(content) is not dict:
             raise InvalidInputError("state", f"must become a JSON object, not {type(content).__name__}")
         return content
+
+    def encode(self, state: S) -> EncodedState:
+        """Return the state as JSON text: what `dump_json` makes of what `dump` gives.
+
+        Raises:
+            InvalidInputError: As the two do.
+        """
+        if self._dump is None:
+            self._prepare()
+        text = self._text
+        # A program may let the interpreter write more digits than a state may have.
+        if text is not None and sys.get_int_max_str_digits() == MAX_DIGITS:
+            try:
+                return EncodedState(text(state).encode())
+            except Exception:  # noqa: BLE001, S110  # the long way raises it again, with its path
+                pass
+        return EncodedState(dump_json(self.dump(state)))
 
     def load(self, content: Mapping[str, Any]) -> S:
         """Return the state that a JSON object describes.
@@ -93,10 +115,12 @@ class StateCodec(Generic[S]):
 
     def _prepare(self) -> Callable[[S], Any]:
         from strata_core.graph._own_hooks import dump_hook, load_hook, reads_back
+        from strata_core.graph._state_text import text_of_class
         from strata_core.graph._strict import StrictConverter
 
         converter, tp = strict_converter() if self._given is None else self._given, self.type
         if isinstance(converter, StrictConverter):
+            self._text = text_of_class(tp, converter)
             self._dump, self._load = dump_hook(tp, converter), load_hook(tp, converter)
         else:
             self._load = converter.structure
