@@ -3,7 +3,7 @@
 The ten-node runs of the benchmarks, fifty at once, are counted for one round and for three.  The difference is 100 runs
 of 11 saves; starting the interpreter, importing and opening are in both.
 
-    python strata-core/bench/instructions.py [--store sqlite|memory|floor|none] [--functions 30]
+    python strata-core/bench/instructions.py [--store sqlite|memory|floor|none] [--deltas] [--functions 30]
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ PARALLEL, SAVES = 50, 11
 FEW, MANY = 1, 3
 
 
-async def work(store: str, rounds: int, folder: Path) -> None:
+async def work(store: str, deltas: bool, rounds: int, folder: Path) -> None:
     """Do the counted work."""
     import strata_peer
     from databases import Sqlite
     from harness import at_once
 
-    from strata_core import open_store
+    from strata_core import Deltas, Offload, open_store
 
     async with AsyncExitStack() as stack:
         if store == "floor":
             run = (await Sqlite().floor(stack, folder)).run
         else:
             kept = None
+            options = {"deltas": Deltas(), "offload": Offload()} if deltas else {}
             if store == "sqlite":
-                kept = await Sqlite().strata(stack, folder)
+                kept = await Sqlite().strata(stack, folder, **options)
             elif store == "memory":
-                kept = await stack.enter_async_context(open_store("memory://"))
+                kept = await stack.enter_async_context(open_store("memory://", **options))
             graph = strata_peer.build()
 
             async def run(thread: str) -> None:
@@ -49,13 +50,13 @@ async def work(store: str, rounds: int, folder: Path) -> None:
             await at_once(PARALLEL, lambda number, turn=turn: run(f"{turn}-{number}"))
 
 
-def count(store: str, rounds: int, folder: Path) -> tuple[int, collections.Counter[str]]:
+def count(store: str, deltas: bool, rounds: int, folder: Path) -> tuple[int, collections.Counter[str]]:
     """Return the instructions of some rounds, in all and by function of the interpreter and the libraries."""
     written = folder / f"callgrind.{rounds}"
     (place := folder / f"store.{rounds}").mkdir()
     subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={written}", sys.executable, __file__,
-         "--store", store, "--work", str(rounds), "--folder", str(place)],
+         "--store", store, *(["--deltas"] if deltas else []), "--work", str(rounds), "--folder", str(place)],
         check=True, capture_output=True, env=os.environ | {"PYTHONHASHSEED": "0"},
     )  # fmt: skip
     listing = subprocess.run(
@@ -77,18 +78,21 @@ def main() -> None:
     """Count, and print instructions a save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", choices=["sqlite", "memory", "floor", "none"], default="sqlite")
+    parser.add_argument("--deltas", action="store_true", help="with deltas and offload")
     parser.add_argument("--functions", type=int, default=0, help="how many functions to list")
     parser.add_argument("--work", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work is not None:
-        asyncio.run(work(given.store, given.work, given.folder))
+        asyncio.run(work(given.store, given.deltas, given.work, given.folder))
         return
     with tempfile.TemporaryDirectory(prefix="strata-count-") as folder:
-        few, by_few = count(given.store, FEW, Path(folder))
-        many, by_many = count(given.store, MANY, Path(folder))
+        few, by_few = count(given.store, given.deltas, FEW, Path(folder))
+        many, by_many = count(given.store, given.deltas, MANY, Path(folder))
     saves = (MANY - FEW) * PARALLEL * SAVES
-    print(f"{given.store}: {(many - few) / saves:,.0f} instructions a save")
+    print(
+        f"{given.store}{', deltas and offload on' if given.deltas else ''}: {(many - few) / saves:,.0f} instructions a save"
+    )
     by_many.subtract(by_few)
     for name, number in by_many.most_common(given.functions):
         print(f"{number / saves:>12,.0f} {name}")

@@ -11,9 +11,9 @@ __all__ = ["EncodedState"]
 
 
 class EncodedState(Mapping[str, Any]):
-    """A state as JSON text: what the engine hands to core's own store, which has to write nothing else.
+    """A state as JSON text: what the engine hands to core's own store, which then has nothing left to encode.
 
-    It has passed every check of `dump_json`.  As a mapping it is what the text says.
+    As a mapping it is what the text says.
 
     Args:
         text: A JSON object, as `dump_json` writes it.

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from strata_core.errors import ConflictError, InvalidInputError, LeaseHeldError, StoreUnavailableError
 from strata_core.graph._context import Trail
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision, Wait
-
-if TYPE_CHECKING:
-    from strata_core.store import RowStore
+from strata_core.rows import new_write_id
 
 __all__ = [
     "Journal",
@@ -200,23 +197,18 @@ class Journal(Generic[S]):
         """Stop whatever works in the background."""
 
 
-@cache
-def _own_store() -> type[RowStore]:
-    from strata_core.store import RowStore  # which whoever gives one has imported
-
-    return RowStore
-
-
 class StoreJournal(Journal[S]):
     """What journals with a store share."""
 
     is_stored = True
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
+        from strata_core.store import RowStore  # which whoever gives one has imported
+
         super().__init__(plan, thread_id, metadata)
         self._store = store
         # Whatever else may stand in for a store, such as a wrapper, gets a dict that it can look into and change.
-        self._takes_text = type(store) is _own_store() and store.takes_text
+        self._takes_text = type(store) is RowStore and store.takes_text
         self._revision: Revision | None = None
         self._pending: tuple[Writing, bytes, Callable[[], Awaitable[Any]]] | None = None
 
@@ -239,7 +231,7 @@ class StoreJournal(Journal[S]):
         Raises:
             RefusedError: Somebody has, or does.
         """
-        write_id = os.urandom(8)
+        write_id = new_write_id()
         write = partial(self._store.save_if_latest, checkpoint, expected, unleased=True, write_id=write_id)
         try:
             await self._write(what, write_id, write)

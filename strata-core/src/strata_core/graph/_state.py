@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import typing
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from strata_core.codec import dump_json
@@ -63,7 +64,7 @@ class StateCodec(Generic[S]):
         self._given = converter
         self._dump: Callable[[S], Any] | None = None
         self._load: Callable[[Any, Any], S] | None = None
-        self._text: Callable[[S], str] | None = None
+        self._encode: Callable[[S], bytes] | None = None
 
     def dump(self, state: S) -> dict[str, Any]:
         """Return the state as a JSON object.
@@ -82,21 +83,21 @@ class StateCodec(Generic[S]):
         return content
 
     def encode(self, state: S) -> EncodedState:
-        """Return the state as JSON text: what `dump_json` makes of what `dump` gives.
+        """Return the state as JSON text: what `dump_json` makes of what `dump` gives, for some types in a shorter way.
 
         Raises:
             InvalidInputError: As the two do.
         """
-        if self._dump is None:
-            self._prepare()
-        text = self._text
-        # A program may let the interpreter write more digits than a state may have.
-        if text is not None and sys.get_int_max_str_digits() == MAX_DIGITS:
+        # In a program that lets the interpreter write more digits than a state may have, the short way would do so too.
+        if sys.get_int_max_str_digits() == MAX_DIGITS:
             try:
-                return EncodedState(text(state).encode())
+                return EncodedState((self._encode or self._find_encoder())(state))
             except Exception:  # noqa: BLE001, S110  # the long way raises it again, with its path
                 pass
-        return EncodedState(dump_json(self.dump(state)))
+        return EncodedState(self._encode_content(state))
+
+    def _encode_content(self, state: S) -> bytes:
+        return dump_json(self.dump(state))
 
     def load(self, content: Mapping[str, Any]) -> S:
         """Return the state that a JSON object describes.
@@ -115,17 +116,28 @@ class StateCodec(Generic[S]):
 
     def _prepare(self) -> Callable[[S], Any]:
         from strata_core.graph._own_hooks import dump_hook, load_hook, reads_back
-        from strata_core.graph._state_text import text_of_class
         from strata_core.graph._strict import StrictConverter
 
-        converter, tp = strict_converter() if self._given is None else self._given, self.type
+        converter, tp = self._converter, self.type
         if isinstance(converter, StrictConverter):
-            self._text = text_of_class(tp, converter)
             self._dump, self._load = dump_hook(tp, converter), load_hook(tp, converter)
         else:
             self._load = converter.structure
             self._dump = reads_back(lambda state: converter.unstructure(state, unstructure_as=tp), self._load, tp)
         return typing.cast("Callable[[S], Any]", self._dump)
+
+    def _find_encoder(self) -> Callable[[S], bytes]:
+        from strata_core.graph._encoding import encoder_of_class
+        from strata_core.graph._strict import StrictConverter
+
+        converter = self._converter
+        short = encoder_of_class(self.type, converter) if isinstance(converter, StrictConverter) else None
+        self._encode = short or self._encode_content
+        return self._encode
+
+    @cached_property
+    def _converter(self) -> Any:
+        return strict_converter() if self._given is None else self._given
 
 
 def _place(error: Exception) -> tuple[str, str]:
