@@ -90,9 +90,8 @@ def main() -> None:
         few, by_few = count(given.store, given.deltas, FEW, Path(folder))
         many, by_many = count(given.store, given.deltas, MANY, Path(folder))
     saves = (MANY - FEW) * PARALLEL * SAVES
-    print(
-        f"{given.store}{', deltas and offload on' if given.deltas else ''}: {(many - few) / saves:,.0f} instructions a save"
-    )
+    with_deltas = ", deltas and offload on" if given.deltas else ""
+    print(f"{given.store}{with_deltas}: {(many - few) / saves:,.0f} instructions a save")
     by_many.subtract(by_few)
     for name, number in by_many.most_common(given.functions):
         print(f"{number / saves:>12,.0f} {name}")

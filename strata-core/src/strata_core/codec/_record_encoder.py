@@ -36,8 +36,10 @@ def encode_envelope(checkpoint: Checkpoint) -> tuple[bytes, int]:
     """
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidInputError("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
-    opening = _opening(checkpoint.thread_id)
-    status = _member(checkpoint.status, CheckpointStatus, "status")
+    thread_id, status = checkpoint.thread_id, checkpoint.status
+    opening = _opening(thread_id) if type(thread_id) is str else check_thread_id(thread_id)
+    if type(status) is not CheckpointStatus:
+        _member(status, CheckpointStatus, "status")  # raises
     updated = check_moment(checkpoint.created_at, "created_at")
     try:
         created = format_time(updated)
@@ -70,7 +72,7 @@ def encode_envelope(checkpoint: Checkpoint) -> tuple[bytes, int]:
         parts.append(f',"resumed_at":"{_time(resumed, "resumed_at")}"')
         updated = max(updated, resumed)
     rest = "".join(parts) if parts else ""
-    return f'{opening}{status}","created_at":"{created}"{nodes}{rest}}}'.encode(), updated
+    return f'{opening}{status._value_}","created_at":"{created}"{nodes}{rest}}}'.encode(), updated
 
 
 def encode_record(checkpoint: Checkpoint) -> dict[str, Any]:

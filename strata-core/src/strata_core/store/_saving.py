@@ -148,7 +148,7 @@ class Saver:
             blobs = {digest: value for digest, value in blobs.items() if digest not in known}
             relies = relies or len(blobs) < len(body.digests)
         commit = asked
-        if relies and memory is not None:
+        if relies and memory is not None and (asked.after, asked.after_id) != (memory.sequence, memory.write_id):
             commit = Commit(
                 asked.thread_id,
                 asked.write_id,
