@@ -18,6 +18,7 @@ import sys
 import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 PARALLEL, SAVES = 50, 11
 FEW, MANY = 1, 3
@@ -36,7 +37,7 @@ async def work(store: str, deltas: bool, rounds: int, folder: Path) -> None:
             run = (await Sqlite().floor(stack, folder)).run
         else:
             kept = None
-            options = {"deltas": Deltas(), "offload": Offload()} if deltas else {}
+            options: dict[str, Any] = {"deltas": Deltas(), "offload": Offload()} if deltas else {}
             if store == "sqlite":
                 kept = await Sqlite().strata(stack, folder, **options)
             elif store == "memory":
