@@ -48,7 +48,7 @@ async def work(store: str, deltas: bool, rounds: int, folder: Path) -> None:
                 await strata_peer.run(graph, thread, kept)
 
         for turn in range(rounds):
-            await at_once(PARALLEL, lambda number, turn=turn: run(f"{turn}-{number}"))
+            await at_once(PARALLEL, lambda number: run(f"{turn}-{number}"))
 
 
 def count(store: str, deltas: bool, rounds: int, folder: Path) -> tuple[int, collections.Counter[str]]:

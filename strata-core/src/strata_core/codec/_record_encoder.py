@@ -37,7 +37,7 @@ def encode_envelope(checkpoint: Checkpoint) -> tuple[bytes, int]:
     if not isinstance(checkpoint, Checkpoint):
         raise InvalidInputError("checkpoint", f"must be a Checkpoint, not {type(checkpoint).__name__}")
     thread_id, status = checkpoint.thread_id, checkpoint.status
-    opening = _opening(thread_id) if type(thread_id) is str else check_thread_id(thread_id)
+    opening = _opening(thread_id) if type(thread_id) is str else check_thread_id(thread_id)  # which raises
     if type(status) is not CheckpointStatus:
         _member(status, CheckpointStatus, "status")  # raises
     updated = check_moment(checkpoint.created_at, "created_at")
