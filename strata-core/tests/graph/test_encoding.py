@@ -222,7 +222,7 @@ def test_a_hook_of_the_users_own_is_asked_also_for_a_plain_type() -> None:
     converter = strict_converter()
     converter.register_unstructure_hook(str, str.upper)
     converter.register_structure_hook(str, lambda text, _: text.lower())
-    codec = StateCodec(Inner, converter)
+    codec: StateCodec[Inner] = StateCodec(Inner, converter)
 
     assert b'{"name":"N","of":null}' == codec.encode(Inner("n")).text
 
