@@ -6,23 +6,26 @@ exact str, int, float or bool needs neither.  Whatever else a field holds goes t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
 from strata_core.codec import dump_json
-from strata_core.codec._json import MAX_NESTING, quote, quoted
+from strata_core.codec._encoded import EncodedState
+from strata_core.codec._json import MAX_DIGITS, MAX_NESTING, quote, quoted
 from strata_core.graph._leaves import Dump, leaf_of
 from strata_core.graph._misfit import mismatch
 from strata_core.graph._own_hooks import can_be_hashed, dump_hook, is_own
 from strata_core.graph._rebuilding import settled
 from strata_core.graph._shapes import Field, Kind
+from strata_core.graph._strict import StrictConverter
 from strata_core.graph._types import read_shape
 
 if TYPE_CHECKING:
     from cattrs import Converter
 
-__all__ = ["encoder_of_class"]
+__all__ = ["encoder_of_class", "make_encoder"]
 
 _SCALARS: Final[dict[Dump, str]] = {
     leaf.dump: text
@@ -38,6 +41,28 @@ _SCALARS: Final[dict[Dump, str]] = {
 _DUMP_STR: Final = next(iter(_SCALARS))
 _TEXTS: Final = "'[' + ','.join(map(q, {0})) + ']' if type({0}) is kind{1} and texts.issuperset(map(type, {0})) else "
 """The same for a field with a list or tuple of str."""
+
+
+def make_encoder(tp: Any, converter: Converter, dump: Dump) -> Callable[[Any], EncodedState]:
+    """Return the function that turns states into JSON text: what `dump_json` makes of what `dump` gives."""
+
+    def the_long_way(state: Any) -> EncodedState:
+        return EncodedState(dump_json(dump(state)))
+
+    short = encoder_of_class(tp, converter) if isinstance(converter, StrictConverter) else None
+    if short is None:
+        return the_long_way
+
+    def encode(state: Any) -> EncodedState:
+        # In a program that lets the interpreter write more digits than a state may have, the short way would do so too.
+        if sys.get_int_max_str_digits() == MAX_DIGITS:
+            try:
+                return EncodedState(short(state))
+            except Exception:  # noqa: BLE001, S110  # the long way raises it again, with its path
+                pass
+        return the_long_way(state)
+
+    return encode
 
 
 def encoder_of_class(tp: Any, converter: Converter) -> Callable[[Any], bytes] | None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from strata_core.codec import dump_json
-from strata_core.codec._encoded import EncodedState
-from strata_core.codec._json import MAX_DIGITS
 from strata_core.errors import InvalidInputError, RehydrationError
 
 if TYPE_CHECKING:
     from cattrs import Converter
+
+    from strata_core.codec._encoded import EncodedState
 
 __all__ = ["StateCodec", "state_class", "strict_converter"]
 
@@ -64,7 +62,7 @@ class StateCodec(Generic[S]):
         self._given = converter
         self._dump: Callable[[S], Any] | None = None
         self._load: Callable[[Any, Any], S] | None = None
-        self._encode: Callable[[S], bytes] | None = None
+        self._encode: Callable[[S], EncodedState] | None = None
 
     def dump(self, state: S) -> dict[str, Any]:
         """Return the state as a JSON object.
@@ -88,16 +86,7 @@ class StateCodec(Generic[S]):
         Raises:
             InvalidInputError: As the two do.
         """
-        # In a program that lets the interpreter write more digits than a state may have, the short way would do so too.
-        if sys.get_int_max_str_digits() == MAX_DIGITS:
-            try:
-                return EncodedState((self._encode or self._find_encoder())(state))
-            except Exception:  # noqa: BLE001, S110  # the long way raises it again, with its path
-                pass
-        return EncodedState(self._encode_content(state))
-
-    def _encode_content(self, state: S) -> bytes:
-        return dump_json(self.dump(state))
+        return (self._encode or self._find_encoder())(state)
 
     def load(self, content: Mapping[str, Any]) -> S:
         """Return the state that a JSON object describes.
@@ -126,13 +115,10 @@ class StateCodec(Generic[S]):
             self._dump = reads_back(lambda state: converter.unstructure(state, unstructure_as=tp), self._load, tp)
         return typing.cast("Callable[[S], Any]", self._dump)
 
-    def _find_encoder(self) -> Callable[[S], bytes]:
-        from strata_core.graph._encoding import encoder_of_class
-        from strata_core.graph._strict import StrictConverter
+    def _find_encoder(self) -> Callable[[S], EncodedState]:
+        from strata_core.graph._encoding import make_encoder
 
-        converter = self._converter
-        short = encoder_of_class(self.type, converter) if isinstance(converter, StrictConverter) else None
-        self._encode = short or self._encode_content
+        self._encode = make_encoder(self.type, self._converter, self.dump)
         return self._encode
 
     @cached_property
