@@ -177,7 +177,7 @@ class Batcher:
         batch = self._collect()
         if not batch:
             return
-        timer = self._loop.call_later(YIELD_AFTER, self._yield, batch)
+        timer = self._loop.call_later(YIELD_AFTER, self._yield, batch) if self._batching.threaded else None
         try:
             outcomes = await attempt(self._commit, [commit for commit, _ in batch])
             for (_, future), outcome in zip(batch, outcomes, strict=True):
@@ -188,7 +188,8 @@ class Batcher:
                 else:
                     future.set_result(outcome)
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             for commit, future in batch:
                 if not future.done():  # the loop is shutting down: nobody may hang
                     future.set_exception(
