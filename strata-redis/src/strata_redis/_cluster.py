@@ -46,7 +46,7 @@ class Cluster:
         self._suspects: set[Address] = set()  # did not answer since the cluster was last asked
         self._lock = asyncio.Lock()
 
-    async def ask(self, commands: Sequence[Words]) -> list[Answer]:
+    async def ask(self, commands: Sequence[Words], *, writes: bool = False) -> list[Answer]:
         answers: list[Answer] = [None] * len(commands)
         targets: dict[int, tuple[Address, bool]] = {}
         waiting = list(range(len(commands)))
@@ -62,7 +62,7 @@ class Cluster:
                 groups.setdefault(target, []).append(at)
             replies = await asyncio.gather(
                 *(
-                    self._ask_node(address, [commands[at][1] for at in group], asking=asking)
+                    self._ask_node(address, [commands[at][1] for at in group], asking=asking, writes=writes)
                     for (address, asking), group in groups.items()
                 )
             )
@@ -81,12 +81,14 @@ class Cluster:
             waiting.sort()
         return answers
 
-    async def _ask_node(self, address: Address, commands: list[Sequence[bytes]], *, asking: bool) -> list[Answer]:
+    async def _ask_node(
+        self, address: Address, commands: list[Sequence[bytes]], *, asking: bool, writes: bool
+    ) -> list[Answer]:
         node = self._node(address)
         if not asking:
-            return await node.ask(commands)
+            return await node.ask(commands, writes=writes)
         doubled = [words for command in commands for words in ((b"ASKING",), command)]
-        return (await node.ask(doubled))[1::2]
+        return (await node.ask(doubled, writes=writes))[1::2]
 
     def _redirected(self, answer: ServerError, asked: Address) -> tuple[Address, bool]:
         _, slot, place = str(answer).split(" ")
