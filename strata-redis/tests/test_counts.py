@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -13,6 +14,7 @@ from redis_support import DIGEST, EXAMPLE_TIME, HOUR, Place, erase, opened, save
 from strata_conformance.servers import FaultProxy
 from strata_core.rows import Commit, Committed, Drop, Extend, HeadQuery, Take
 from strata_redis import RedisBackend
+from strata_redis._heads import RECORD
 
 # Everything that a script does to the data; TIME and reads of what is judged aside.
 WRITES = {"hset", "hdel", "zadd", "zrem", "incr", "unlink", "persist", "pexpireat", "del", "set"}
@@ -124,10 +126,10 @@ def test_a_thread_of_ten_thousand_rows_costs_what_a_thread_of_ten_costs(place: P
         record, body = server.command("HMGET", key, "r0", "s0")
         for first in range(0, 10_000, 1000):
             rows = range(first, first + 1000)
-            fields = [part for n in rows for part in (f"r{n}", record.replace(b"0 ", b"%d " % n, 1), f"s{n}", body)]
+            fields = [part for n in rows for part in (f"r{n}", RECORD.pack(n, record[8:16]) + record[16:], f"s{n}", body)]
             server.command("HSET", key, *fields)
-        head = server.command("HGET", key, "head").split(b" ", 2)
-        server.command("HSET", key, "head", b"9999 9999 " + head[2])
+        head = server.command("HGET", key, "head")
+        server.command("HSET", key, "head", struct.pack(">qq", 9999, 9999) + head[16:])
         await backend.read("long", None, None)  # the server knows the script from now on
 
         async def cost(thread_id: str) -> tuple[Counter[str], Counter[str]]:

@@ -34,7 +34,7 @@ local function item_from(text)
     write_id = write_id, after = after, after_id = has_after_id == 1 and after_id, token = token, ttl = ttl,
     lease = lease, takes = lease == TAKE, free = free == 1, closes = closes == 1, erase = erase == 1,
     external = external == 1, complete = complete == 1, blobs = blobs, updated = updated,
-    owner = lease == TAKE and sub(text, at) or '', row = false, thread = false, bucket = false,
+    owner = lease == TAKE and sub(text, at) or '', row = false, thread = false, bucket = false, is_plain = false,
   }
 end
 
@@ -270,12 +270,6 @@ local function apply(key, item, head, facts, noted)
   return new, warning
 end
 
--- Whether an item leaves the index as it is, by a look at what is cheap to see.
-local function is_plain(item, head, facts)
-  return item.row and item.lease == 0 and head and head.sequence >= 0 and facts == ARGV[item.row]
-    and not is_finished(facts) and time_of(facts, head.updated) == time_of(facts, item.updated)
-end
-
 -- -------------------------------------------------------------------------------------------------------- all of a batch
 
 local items, texts, heads, facts, notes = {}, {}, {}, {}, {}
@@ -297,19 +291,27 @@ for group = 1, groups do
       arg = arg + 1
     end
     local found = call('HMGET', key, 'head', 'facts')
-    item.bucket, item.thread = bucket, sub(key, skip + 1)
-    items[at], texts[at], heads[at], facts[at] = item, found[1], found[1] and head_from(found[1]), found[2]
-    -- Only a finished thread expires; one that is gone may have.
-    notes[at] = (not found[1] or (found[2] and is_finished(found[2]))) and call('HGET', bucket.expiring, item.thread)
+    local text, known = found[1], found[2]
+    local head = text and head_from(text)
+    items[at], texts[at], heads[at], facts[at], notes[at] = item, text, head, known, false
+    -- A running thread that goes on running, and leaves the index as it is.
+    if item.row and item.lease == 0 and known == ARGV[item.row] and sub(known, 1, 8) == 'running\0'
+        and sub(head.updated, 1, 11) == sub(item.updated, 1, 11) then
+      item.is_plain = true
+    else
+      item.bucket, item.thread = bucket, sub(key, skip + 1)
+      -- Only a finished thread expires; one that is gone may have.
+      notes[at] = (not text or (known and is_finished(known))) and call('HGET', bucket.expiring, item.thread)
+      if not bucket.is_checked then
+        bucket.is_checked = true
+        call('ZCARD', bucket.index)
+      end
+    end
     if item.takes and not bucket.takes then
       bucket.takes = true
       if not tonumber(call('GET', bucket.tokens) or '0') then
         return redis.error_reply('WRONGTYPE ' .. bucket.tokens .. ' is no number')
       end
-    end
-    if not bucket.is_checked and not is_plain(item, heads[at], facts[at]) then
-      bucket.is_checked = true
-      call('ZCARD', bucket.index)
     end
   end
 end
@@ -321,7 +323,7 @@ for n = 1, at do
   local verdict, sequence, token, expires = judge(item, head)
   if not verdict then
     local new, warning = head, nil
-    if is_plain(item, head, facts[n]) then
+    if item.is_plain then
       new.sequence, new.updated = new.sequence + 1, item.updated
       new.ids = sub(item.write_id .. new.ids, 1, 64)
       if item.complete then new.base = new.sequence end
