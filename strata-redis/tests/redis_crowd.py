@@ -16,8 +16,7 @@ STATES = {"running": 1, "interrupted": 10, "completed": 80, "ended": 5, "failed"
 SECOND = 1_000_000
 WRITE_ID = bytes(range(1, 9))
 RECORD_OF = (
-    b'1.7.0 {"schema_version":"1.7.0","thread_id":"%b","status":"%b",'
-    b'"created_at":"2026-10-30T14:49:52.000000Z"}'
+    b'1.7.0 {"schema_version":"1.7.0","thread_id":"%b","status":"%b","created_at":"2026-10-30T14:49:52.000000Z"}'
 )
 
 

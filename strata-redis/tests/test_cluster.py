@@ -142,7 +142,7 @@ class Scripted:
         self.asked: list[Sequence[bytes]] = []
         self.is_closed = False
 
-    async def ask(self, commands: Sequence[Sequence[bytes]]) -> list[Any]:
+    async def ask(self, commands: Sequence[Sequence[bytes]], *, writes: bool = False) -> list[Any]:
         self.asked += commands
         return [self.answers[command[0].decode()] for command in commands]
 
@@ -229,6 +229,33 @@ def test_a_cluster_client_on_a_plain_server_says_so(valkey: Place) -> None:
         asyncio.run(check())
     with pytest.raises(ServerFailedError):
         valkey.servers[0].command("CLUSTER", "SLOTS")
+
+
+def commands_of_all(place: Place) -> int:
+    """Return how many scripts the only server of a place was sent."""
+    (server,) = place.servers
+    (line,) = [
+        each for each in server.command("INFO", "commandstats").decode().splitlines() if ":evalsha:" in f":{each[8:]}"
+    ]
+    return int(line.partition("calls=")[2].partition(",")[0])
+
+
+def test_a_server_that_takes_no_script_on_several_slots_gets_one_of_each_bucket(small_cluster: Place) -> None:
+    """As one behind which a proxy hides a cluster; it is found out once."""
+
+    async def check(backend: RedisBackend) -> None:
+        server = backend._server
+        assert server is not None
+        assert server.spans
+        threads = [f"t{number}" for number in range(40)]
+        outcomes = await backend.commit([save(each) for each in threads])
+        assert [0] * 40 == [outcome.sequence for outcome in outcomes if isinstance(outcome, Committed)]
+        scripts = commands_of_all(small_cluster)
+        await backend.commit([save(each) for each in threads])
+        assert 16 == commands_of_all(small_cluster) - scripts
+        assert [2] * 40 == [len(await backend.read(each, 0, None)) for each in threads]
+
+    with_backend(small_cluster.url.replace("cluster=true&", ""), check)
 
 
 def test_a_plain_client_on_a_cluster_is_told_what_to_say(cluster: Place) -> None:

@@ -60,7 +60,8 @@ async def commit(
 
     def call_for(part: Mapping[int, Sequence[int]]) -> Call:
         header = _HEADER.pack(finished_ttl, server.waits, len(keys.tags), len(part))
-        names, arguments = [], [b""]
+        names: list[bytes] = []
+        arguments = [b""]
         for bucket, places in part.items():
             header += _GROUP.pack(bucket, keys.skip(bucket), len(places))
             names += keys.of_bucket(bucket)
@@ -70,21 +71,22 @@ async def commit(
         names += [keys.thread(bucket, threads[at]) for bucket, places in part.items() for at in places]
         return Call(keys.tags[next(iter(part))], arguments, COMMIT, names)
 
-    parts = [buckets] if server.spans else [{bucket: places} for bucket, places in buckets.items()]
-    answers = await server.run([call_for(part) for part in parts], writes=True)
-    if server.spans and is_cross_slot(answers[0]):
-        server.spans = False
-        parts = [{bucket: places} for bucket, places in buckets.items()]
+    while True:
+        spans = server.spans
+        parts = [buckets] if spans else [{bucket: places} for bucket, places in buckets.items()]
         answers = await server.run([call_for(part) for part in parts], writes=True)
+        if not spans or not is_cross_slot(answers[0]):
+            break
+        server.spans = False
     outcomes: list[Committed | Refused | None] = [None] * len(batch)
     for part, answer in zip(parts, answers, strict=True):
         order = [at for places in part.values() for at in places]
         if isinstance(answer, Exception):
             raise _failure(answers, [batch[at].thread_id for at in order], where)
-        packed, *more = answer  # type: ignore[misc]  # what the script returns
-        rest = iter(more)
-        for at, (kind, *numbers) in zip(order, _OUTCOME.iter_unpack(packed), strict=True):  # type: ignore[arg-type]
-            outcomes[at] = _outcome(batch[at].thread_id, kind, numbers, rest)
+        packed, *rest = answer  # type: ignore[misc]  # what the script returns
+        more: Iterator[bytes] = iter(rest)  # type: ignore[arg-type]
+        for at, came_to in zip(order, _OUTCOME.iter_unpack(packed), strict=True):  # type: ignore[arg-type]
+            outcomes[at] = _outcome(batch[at].thread_id, more, *came_to)
     return outcomes  # type: ignore[return-value]  # every place belongs to a bucket
 
 
@@ -123,13 +125,15 @@ def _terms(item: Commit) -> list[bytes]:
     return arguments
 
 
-def _outcome(thread_id: str, kind: int, numbers: Sequence[int], more: Iterator[bytes]) -> Committed | Refused:
+def _outcome(
+    thread_id: str, more: Iterator[bytes], kind: int, sequence: int, token: int, expires: int
+) -> Committed | Refused:
     if kind in _REFUSALS:
-        head = next(more)
-        return Refused(_REFUSALS[kind], head_from(thread_id, head, None, numbers[0]) if head else None)
+        head, now = next(more), sequence
+        return Refused(_REFUSALS[kind], head_from(thread_id, head, None, now) if head else None)
     if kind == _IMMORTAL:
         _logger.warning("thread %r will not expire: %s", thread_id, next(more).decode(errors="replace"))
-    return Committed(*numbers, repeated=kind == _REPEATED)
+    return Committed(sequence, token, expires, kind == _REPEATED)
 
 
 def _failure(answers: Sequence[Answer], thread_ids: Sequence[str], where: str) -> Exception:

@@ -65,9 +65,13 @@ class Node:
         count = answers.pop()
         if isinstance(count, int) and count >= self._replicas:
             return answers
-        why = count.cause if isinstance(count, Lost) else count
-        if not isinstance(why, Exception):
-            why = ConnectionError(f"{self.address}: {count} of {self._replicas} replicas have the write")
+        why: BaseException
+        if isinstance(count, Lost):
+            why = count.cause
+        elif isinstance(count, Exception):
+            why = count
+        else:
+            why = ConnectionError(f"{self.address}: {count!r} of {self._replicas} replicas have the write")
         return [answer if isinstance(answer, Exception) else Lost(why, sent=True) for answer in answers]
 
     async def close(self) -> None:

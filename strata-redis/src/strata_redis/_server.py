@@ -83,9 +83,7 @@ def connect(target: Target, options: RedisOptions, *, only_reads: bool) -> Serve
         route = Sentinels(target.addresses, target.master, sentinel_maker(target, options), make)
     else:
         route = Single(make(target.addresses[0]))
-    return Server(
-        route, only_reads=only_reads, spans=target.mode is not Mode.CLUSTER, waits=options.replicas > 0
-    )
+    return Server(route, only_reads=only_reads, spans=target.mode is not Mode.CLUSTER, waits=options.replicas > 0)
 
 
 def _is_broken(answer: Answer) -> bool:
