@@ -40,7 +40,9 @@ def commands_of(place: Place, use: Callable[[], Awaitable[Any]]) -> Callable[[],
 
 
 def saves(threads: list[str], updated: int, state: str = "running") -> list[Commit]:
-    return [save(each, state, updated=updated, metadata={"tenant": "acme"}) for each in threads]
+    """Saves as the engine makes them, each of which has other marks."""
+    metadata = {"tenant": "acme", "strata.visit": os.urandom(4).hex()}
+    return [save(each, state, updated=updated, metadata=metadata) for each in threads]
 
 
 def test_a_save_is_one_script_of_three_commands(place: Place) -> None:

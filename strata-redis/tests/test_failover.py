@@ -22,7 +22,6 @@ from strata_core.records import Lease
 from strata_core.rows import Committed
 from strata_core.store import RowStore
 from strata_redis import RedisBackend, RedisOptions
-from strata_redis._keys import Keys
 
 T = TypeVar("T")
 Kind = type[KeyValueServer]
@@ -116,10 +115,8 @@ def test_a_master_that_is_killed_while_saves_go_on_loses_none_that_its_replica_w
             stop.set()
             await asyncio.gather(*going)
 
-            keys = Keys("strata", 16)
-            moved = [
-                w for w in writers if keys.thread(keys.bucket(w.thread_id.encode()), w.thread_id.encode()) in owned
-            ]
+            place = Place((), url, "strata")
+            moved = [writer for writer in writers if place.thread_key(writer.thread_id) in owned]
             assert {True, False} == {writer.lease is None for writer in moved}
             for writer in writers:
                 log = (await store.get_log(writer.thread_id, limit=1000)).entries

@@ -117,7 +117,7 @@ def _terms(item: Commit) -> list[bytes]:
         return [terms]
     if " " in row.version:
         raise InvalidInputError("row.version", "must not have a space")
-    arguments = [terms, facts_of(row), row.body, b"%b %b" % (row.version.encode(), row.envelope)]
+    arguments = [terms, *facts_of(row), row.body, b"%b %b" % (row.version.encode(), row.envelope)]
     for digest, content in item.blobs:
         arguments += (digest.encode(), content)
     if (largest := max(map(len, arguments))) > _LARGEST - 1024:

@@ -126,7 +126,7 @@ class RedisCluster:
         facts = node.command("INFO", "replication")
         if node in self.replicas:
             return b"role:slave" in facts and b"master_link_status:up" in facts
-        return facts.count(b"state=online") == self._replicas
+        return bool(facts.count(b"state=online") == self._replicas)
 
 
 def _installed() -> type[KeyValueServer]:

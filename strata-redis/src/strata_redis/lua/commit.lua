@@ -4,8 +4,8 @@
 -- ARGV  packed: how long finished threads live in milliseconds, 0 for ever; whether a repeated item is written again; how
 --       many buckets there are, and how many of them take part; of each of those its number, how many bytes stand before
 --       the thread ID in its threads' keys, and how many items it has.  Then for each item its terms, packed, with the
---       owner of a lease that it takes behind them; and, with a row, facts, state, version and envelope of the row, and
---       digest and content of each blob.
+--       owner of a lease that it takes behind them; and, with a row, facts, marks, state, version and envelope of the row,
+--       and digest and content of each blob.
 -- Returns what each item came to, packed, one behind the other; then, in order, what belongs to some of them: see
 -- strata_redis._commit.
 --
@@ -20,7 +20,7 @@ local TAKE, EXTEND, DROP = 1, 2, 3
 local DONE, REPEATED, CHANGED, HELD, LOST, CLOSING, IMMORTAL = 0, 1, 2, 3, 4, 5, 6
 local EPOCH = '8000000000000000'  -- microsecond 0 as a time of the index: that of a head without rows
 local TERMS = '>c8i8Bc8i8i8BBBBBBi4c16'
-local HEAD = '>i8i8i8i8BBc8c16Bc0'  -- and the owner
+local HEAD = '>i8i8i8i8BBc8c16Bc0I4c0'  -- and the marks
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local finished_ttl, touches, all_buckets, groups, header_at = unpacked('>i8Bi4i4', ARGV[1])
@@ -30,25 +30,25 @@ local finished_ttl, touches, all_buckets, groups, header_at = unpacked('>i8Bi4i4
 local function item_from(text)
   local write_id, after, has_after_id, after_id, token, ttl, lease, free, closes, erase, external, complete, blobs,
     updated, at = unpacked(TERMS, text)
-  return {
+  return {  -- 16 fields: one more doubles the table
     write_id = write_id, after = after, after_id = has_after_id == 1 and after_id, token = token, ttl = ttl,
-    lease = lease, takes = lease == TAKE, free = free == 1, closes = closes == 1, erase = erase == 1,
-    external = external == 1, complete = complete == 1, blobs = blobs, updated = updated,
-    owner = lease == TAKE and sub(text, at) or '', row = false, thread = false, bucket = false, is_plain = false,
+    lease = lease, free = free == 1, closes = closes == 1, erase = erase == 1, external = external == 1,
+    complete = complete == 1, blobs = blobs, updated = updated, owner = lease == TAKE and sub(text, at), row = false,
+    bucket = false,
   }
 end
 
 local function head_from(text)
-  local sequence, base, token, expires, external, closing, lease_id, updated, ids, at = unpacked(HEAD, text)
+  local sequence, base, token, expires, external, closing, lease_id, updated, ids, owner, at = unpacked(HEAD, text)
   return {
     sequence = sequence, base = base, token = token, expires = expires, external = external, closing = closing,
-    lease_id = lease_id, updated = updated, ids = ids, owner = sub(text, at),
+    lease_id = lease_id, updated = updated, ids = ids, owner = owner, marks = sub(text, at),
   }
 end
 
 local function text_of(head)
   return pack(HEAD, head.sequence, head.base, head.token, head.expires, head.external, head.closing, head.lease_id,
-    head.updated, #head.ids, head.ids) .. head.owner
+    head.updated, #head.ids, head.ids, #head.owner, head.owner) .. head.marks
 end
 
 -- ------------------------------------------------------------------------------------------------------------- judging
@@ -66,17 +66,17 @@ local function judge(item, head)
     if from then
       local sequence = head.sequence - (from - 1) / 8
       -- A lease taken with the row may have passed to somebody else: never hand out theirs.
-      if item.takes and not own then return REPEATED, sequence, 0, 0 end
+      if item.lease == TAKE and not own then return REPEATED, sequence, 0, 0 end
       return REPEATED, sequence, head.token, head.expires
     end
-  elseif item.takes and own then
+  elseif item.lease == TAKE and own then
     return REPEATED, head.sequence, head.token, head.expires
   end
   if item.token ~= 0 then
     if not live or head.token ~= item.token then return LOST end
-  elseif head.closing == 1 and not (item.takes and item.closes and not live) then
+  elseif head.closing == 1 and not (item.lease == TAKE and item.closes and not live) then
     return CLOSING
-  elseif live and (item.free or item.takes) then
+  elseif live and (item.free or item.lease == TAKE) then
     return HELD
   end
   if item.after ~= ANY and (item.after ~= head.sequence
@@ -89,12 +89,12 @@ end
 local function next_head(item, head)
   local new = {
     sequence = NOTHING, base = NOTHING, token = 0, expires = 0, external = 0, closing = 0, lease_id = '\0\0\0\0\0\0\0\0',
-    updated = EPOCH, ids = '', owner = '',
+    updated = EPOCH, ids = '', owner = '', marks = '',
   }
   if head then
     for field, value in pairs(head) do new[field] = value end
   end
-  if item.takes then
+  if item.lease == TAKE then
     new.token = call('INCR', item.bucket.tokens) * all_buckets + item.bucket.number  -- no other bucket gives the same
     new.owner, new.expires, new.lease_id = item.owner, now + item.ttl, item.write_id
     if item.closes then new.closing = 1 end
@@ -105,10 +105,10 @@ local function next_head(item, head)
   end
   if item.external then new.external = 1 end
   if item.erase then
-    if not item.takes then return nil end
-    new.sequence, new.base, new.ids, new.updated = NOTHING, NOTHING, '', EPOCH
+    if item.lease ~= TAKE then return nil end
+    new.sequence, new.base, new.ids, new.updated, new.marks = NOTHING, NOTHING, '', EPOCH, ''
   elseif item.row then
-    new.sequence, new.updated = new.sequence + 1, item.updated
+    new.sequence, new.updated, new.marks = new.sequence + 1, item.updated, ARGV[item.row + 1]
     if item.complete then new.base = new.sequence end
     new.ids = sub(item.write_id .. new.ids, 1, 64)
   elseif new.sequence == NOTHING and new.token == 0 then
@@ -141,11 +141,7 @@ local function prefixes_of(facts)
     prefixes[#prefixes + 1] = 'g' .. sub(parts[3], 2) .. '\0'
     if parts[4] ~= '' then prefixes[#prefixes + 1] = 'v' .. sub(parts[3], 2) .. '\0' .. sub(parts[4], 2) .. '\0' end
   end
-  for at = 5, count, 2 do
-    if sub(parts[at], 1, 7) ~= 'strata.' then
-      prefixes[#prefixes + 1] = 'm' .. parts[at] .. '\0' .. parts[at + 1] .. '\0'
-    end
-  end
+  for at = 5, count, 2 do prefixes[#prefixes + 1] = 'm' .. parts[at] .. '\0' .. parts[at + 1] .. '\0' end
   return prefixes
 end
 
@@ -174,6 +170,7 @@ local function change_index(index, gone, come)
 end
 
 local function exchange(index, old, new)
+  if #old == 0 then return change_index(index, old, new) end
   local known, gone, come = {}, {}, {}
   for _, member in ipairs(old) do known[member] = true end
   for _, member in ipairs(new) do
@@ -226,13 +223,13 @@ end
 local function write_row(key, item, new, facts)
   local row = item.row
   local name = format('%d', new.sequence)
-  local record = pack('>i8c8', new.base, item.write_id) .. ARGV[row + 2]
+  local record = pack('>i8c8', new.base, item.write_id) .. ARGV[row + 3]
   if facts == ARGV[row] then
-    call('HSET', key, 'head', text_of(new), 'r' .. name, record, 's' .. name, ARGV[row + 1])
+    call('HSET', key, 'head', text_of(new), 'r' .. name, record, 's' .. name, ARGV[row + 2])
   else
-    call('HSET', key, 'head', text_of(new), 'facts', ARGV[row], 'r' .. name, record, 's' .. name, ARGV[row + 1])
+    call('HSET', key, 'head', text_of(new), 'facts', ARGV[row], 'r' .. name, record, 's' .. name, ARGV[row + 2])
   end
-  for blob = row + 3, row + 1 + 2 * item.blobs, 2 do call('HSET', key, ARGV[blob], ARGV[blob + 1]) end
+  for blob = row + 4, row + 2 + 2 * item.blobs, 2 do call('HSET', key, ARGV[blob], ARGV[blob + 1]) end
 end
 
 -- Does an item; returns its head then, and what went wrong with its expiry.  `noted` is what the index holds for a thread
@@ -240,7 +237,7 @@ end
 local function apply(key, item, head, facts, noted)
   local new = next_head(item, head)
   local new_facts = item.row and ARGV[item.row] or facts
-  local thread, index, expiring = item.thread, item.bucket.index, item.bucket.expiring
+  local thread, index, expiring = sub(key, item.bucket.skip + 1), item.bucket.index, item.bucket.expiring
   local deadline = deadline_of(item, head, new, new_facts, noted)
   if head and (item.erase or not new) then
     call('UNLINK', key)
@@ -272,42 +269,40 @@ end
 
 -- -------------------------------------------------------------------------------------------------------- all of a batch
 
-local items, texts, heads, facts, notes = {}, {}, {}, {}, {}
+local items, texts, heads, facts, notes, plain = {}, {}, {}, {}, {}, {}
 local at, arg = 0, 2
 for group = 1, groups do
   local number, skip, size
   number, skip, size, header_at = unpacked('>i4i4i4', ARGV[1], header_at)
   local bucket = {
-    number = number, index = KEYS[3 * group - 2], tokens = KEYS[3 * group - 1], expiring = KEYS[3 * group],
-    is_checked = false, takes = false,
+    number = number, skip = skip, index = KEYS[3 * group - 2], tokens = KEYS[3 * group - 1],
+    expiring = KEYS[3 * group], is_checked = false, takes = false,
   }
   for _ = 1, size do
     at = at + 1
     local item, key = item_from(ARGV[arg]), KEYS[3 * groups + at]
     if item.blobs >= 0 then
       item.row = arg + 1
-      arg = arg + 4 + 2 * item.blobs
+      arg = arg + 5 + 2 * item.blobs
     else
       arg = arg + 1
     end
     local found = call('HMGET', key, 'head', 'facts')
     local text, known = found[1], found[2]
     local head = text and head_from(text)
-    items[at], texts[at], heads[at], facts[at], notes[at] = item, text, head, known, false
+    items[at], texts[at], heads[at], facts[at], notes[at], item.bucket = item, text, head, known, false, bucket
     -- A running thread that goes on running, and leaves the index as it is.
-    if item.row and item.lease == 0 and known == ARGV[item.row] and sub(known, 1, 8) == 'running\0'
-        and sub(head.updated, 1, 11) == sub(item.updated, 1, 11) then
-      item.is_plain = true
-    else
-      item.bucket, item.thread = bucket, sub(key, skip + 1)
+    plain[at] = item.row and item.lease == 0 and known == ARGV[item.row] and sub(known, 1, 8) == 'running\0'
+      and sub(head.updated, 1, 11) == sub(item.updated, 1, 11)
+    if not plain[at] then
       -- Only a finished thread expires; one that is gone may have.
-      notes[at] = (not text or (known and is_finished(known))) and call('HGET', bucket.expiring, item.thread)
+      notes[at] = (not text or (known and is_finished(known))) and call('HGET', bucket.expiring, sub(key, skip + 1))
       if not bucket.is_checked then
         bucket.is_checked = true
         call('ZCARD', bucket.index)
       end
     end
-    if item.takes and not bucket.takes then
+    if item.lease == TAKE and not bucket.takes then
       bucket.takes = true
       if not tonumber(call('GET', bucket.tokens) or '0') then
         return redis.error_reply('WRONGTYPE ' .. bucket.tokens .. ' is no number')
@@ -323,8 +318,8 @@ for n = 1, at do
   local verdict, sequence, token, expires = judge(item, head)
   if not verdict then
     local new, warning = head, nil
-    if item.is_plain then
-      new.sequence, new.updated = new.sequence + 1, item.updated
+    if plain[n] then
+      new.sequence, new.updated, new.marks = new.sequence + 1, item.updated, ARGV[item.row + 1]
       new.ids = sub(item.write_id .. new.ids, 1, 64)
       if item.complete then new.base = new.sequence end
       if item.external then new.external = 1 end
