@@ -1,7 +1,9 @@
 """Listings look at little more than they return, however many threads there are, and at no key but those they name."""
 
 import asyncio
+import itertools
 import os
+import random
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -234,6 +236,45 @@ def test_threads_that_move_while_a_page_is_read_are_returned_where_they_stand(pl
 
     assert [("t2", 500), ("t7", 107), ("t6", 106), ("t5", 105), ("t4", 104), ("t0", 100)] == newest
     assert newest[::-1] == oldest
+
+
+@pytest.mark.parametrize("oldest_first", [False, True])
+@pytest.mark.parametrize(
+    "more", [{}, {"states": frozenset({"running"})}, {"due_until": 3}, {"metadata": {"half": "1"}}], ids=str
+)
+def test_running_threads_that_stand_a_little_too_early_are_listed_in_order(
+    valkey: Place, oldest_first: bool, more: dict[str, Any]
+) -> None:
+    """Page by page, and between bounds of time, each of which some of them stand before."""
+    rng = random.Random(7)
+
+    async def check(backend: RedisBackend) -> None:
+        heads: dict[str, Head] = {}
+        for _ in range(4):
+            commits = []
+            for number in range(60):
+                facts: dict[str, Any] = {
+                    "state": rng.choice(["running", "running", "failed"]),
+                    "updated": EXAMPLE_TIME + rng.randrange(2_500_000),
+                    "due": rng.choice([None, 2, 4]),
+                    "metadata": {"half": str(number % 2)},
+                }
+                commits.append(save(f"t{number}", **facts))
+                heads[f"t{number}"] = Head(f"t{number}", 0, 0, b"", **facts)
+            await backend.commit(commits)
+        bounds = [None, EXAMPLE_TIME + 400_000, EXAMPLE_TIME + 1_800_000]
+        for after, before in itertools.product(bounds, bounds):
+            query = HeadQuery(oldest_first=oldest_first, updated_after=after, updated_before=before, limit=7, **more)
+            matching = [head for head in heads.values() if matches(head, query, 0)]
+            matching.sort(key=lambda head: (head.updated, head.thread_id), reverse=not oldest_first)
+            seen: list[Head] = []
+            while page := await backend.list_heads(query):
+                seen += page
+                query = attrs.evolve(query, past=(page[-1].updated, page[-1].thread_id))
+
+            assert [head.thread_id for head in matching] == [head.thread_id for head in seen]
+
+    with_backend(valkey, check)
 
 
 def test_the_engine_s_own_metadata_is_found_without_an_index(place: Place) -> None:

@@ -1,11 +1,11 @@
 """Heads as two fields of a thread's hash, and the records of its rows.
 
 ``head`` is what a commit is judged by, packed, so that a script takes it apart in one step: `HEAD`, then the write IDs,
-the size of the lease's owner in 4 bytes and the owner, then the *marks*.  ``facts`` is what the index is made from, written
-where it changes: state, due time, graph ID and version, and keys and values of the metadata in turns, each with a NUL
-behind it.  The due time is a `moment`, the graph's texts have a ``+`` before them; all three are empty for None.  Marks
-are the metadata of the engine, in the same form: they change with each save and are not in the index.  A row's record is
-`RECORD`, the version of its form, a space, and its envelope.
+the size of the lease's owner in 4 bytes and the owner, then the *marks*.  ``facts`` is what the index is made from,
+written where it changes: state, due time, graph ID and version, and keys and values of the metadata in turns, each with
+a NUL behind it.  The due time is a `moment`, the graph's texts have a ``+`` before them; all three are empty for None.
+Marks are the metadata of the engine, in the same form: they change with each save and are not in the index.  A row's
+record is `RECORD`, the version of its form, a space, and its envelope.
 
 Times that are listed are written by `moment`: the numbers of a script are doubles, which round after the year 2255.
 """
@@ -71,7 +71,7 @@ def head_from(thread_id: str, head: bytes, facts: bytes | None, now: int, record
         at = HEAD.size + size
         end = at + 4 + int.from_bytes(head[at : at + 4])
         if len(head) < end or size % WRITE_ID_SIZE:
-            raise ValueError(f"{len(head)} bytes with {size} of write IDs")  # noqa: TRY301  # told as all else is
+            raise ValueError(f"{len(head)} bytes with {size} of write IDs")
         found = Head(
             thread_id,
             sequence,

@@ -3,8 +3,8 @@
 Every thread belongs to one of N buckets.  The bucket is the hash tag of all its keys, so that in a cluster one script
 can change a thread and the index of its bucket together:
 
-    {strata:7}t:order-1     one hash a thread: `head`, `facts`, and for each row its record `r0` and its state `s0`; the
-                            thread's own blobs under their digests
+    {strata:7}t:order-1     one hash a thread: `head`, `facts` (see `strata_redis._heads`), and for each row its record
+                            `r0` and its state `s0`; the thread's own blobs under their digests
     {strata:7}index         a sorted set of all that is listed, by text alone; see `strata_redis._index`
     {strata:7}tokens        the counter of lease tokens
     {strata:7}expiring      a hash: what the index holds for threads that will expire

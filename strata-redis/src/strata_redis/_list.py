@@ -3,9 +3,9 @@
 The index is walked bucket by bucket, so the places of one listing are not of one moment, and a thread may have moved or
 gone when its head is read; and a running one stands up to a second too early (see `strata_redis._index`).  What counts
 is the head: it is taken with its own time if it matches, and the walk goes on until nothing that stands behind can
-belong to the page.  Oldest first, that is when the page's last head is not behind where the walk is; what stands before
-the first place, and is running, is looked at in advance.  Newest first, what stands up to a second behind, and is
-running, is looked at afterwards.  A place without a head belongs to a thread that expired, or was purged between the two
+belong to the page.  Oldest first, that is when the page's last head is not behind where the walk is; running threads
+that stand before the first place are looked at in advance.  Newest first, running threads that stand up to a second
+behind are looked at afterwards.  A place without a head belongs to a thread that expired, or was purged between the two
 reads.
 """
 
@@ -101,9 +101,8 @@ class _Listing:
         places = [place for place in places if lower <= place < window.upper]
         places.sort(reverse=not self._up)
         while places:
-            if (edge := self._edge()) is not None:
-                if places[0] > edge if self._up else places[0] < (beginning(edge) if self._lags else edge):
-                    return
+            if (edge := self._edge()) is not None and self._is_past(places[0], edge):
+                return
             wanted = min(max(self._query.limit - len(self._found), 16), AT_ONCE)
             await self._collect(places[:wanted])
             del places[:wanted]
@@ -113,6 +112,12 @@ class _Listing:
         if len(self._found) < self._query.limit:
             return None
         return _place_of(self.page()[-1])
+
+    def _is_past(self, place: bytes, edge: bytes) -> bool:
+        """Tell whether nothing at a place, or behind it, belongs to a page that ends at `edge`."""
+        if self._up:
+            return place > edge
+        return place < (beginning(edge) if self._lags else edge)
 
     async def _run_through(self, window: Window) -> None:
         """Collect the running threads that stand in a span of places."""

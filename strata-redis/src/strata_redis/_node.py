@@ -39,7 +39,8 @@ class Node:
     async def ask(self, commands: Sequence[Sequence[bytes]], *, writes: bool = False) -> list[Answer]:
         """Send commands in one go over one connection; return an answer for each.
 
-        Where they write, and replicas must have that, what too few of them received in time is `Lost`.  Cancelled halfway, it closes the connection: whoever takes the next one reads no answer of somebody else's.
+        Where they write, and replicas must have that, what too few of them received in time is `Lost`.  Cancelled
+        halfway, it closes the connection: whoever takes the next one reads no answer of somebody else's.
         """
         try:
             connection = await self._pool.take()

@@ -22,7 +22,8 @@ class Route(Protocol):
     async def ask(self, commands: Sequence[Words], *, writes: bool = False) -> list[Answer]:
         """Return an answer for each command; commands of one server go in one message, in order.
 
-        Where they write, each server's replicas may have to receive that: see `Node.ask`.  A command that a server passed on to another one had not been done; it is sent there.  No other is sent twice.
+        Where they write, each server's replicas may have to receive that: see `Node.ask`.  A command that a server
+        passed on to another one had not been done; it is sent there.  No other is sent twice.
         """
         ...
 
