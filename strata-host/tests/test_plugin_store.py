@@ -1,4 +1,4 @@
-"""The small store in `plugins` is a store like any other: it passes the whole suite, and the engine runs on it.
+"""The small store in `plugins` is a store like any other: the suite judges it, and the engine runs on it.
 
 So nothing above the row boundary knows a database.
 """
@@ -12,7 +12,14 @@ from collections import Counter
 import attrs
 import pytest
 
-from strata_conformance import RowBackendTests
+from strata_conformance.suite import (
+    CheckpointStoreTests,
+    ConditionalSaveTests,
+    LeasedSaveTests,
+    QueryTests,
+    RetentionTests,
+    RowLeaseTests,
+)
 from strata_core import (
     CancelReason,
     CheckpointPolicy,
@@ -23,14 +30,21 @@ from strata_core import (
     StateGraph,
     open_store,
 )
+from strata_core.store import RowStore
 
 
-class TestSuite(RowBackendTests):
+class TestSuite(CheckpointStoreTests, ConditionalSaveTests, LeasedSaveTests, QueryTests, RetentionTests, RowLeaseTests):
+    """What the engine and the command use of a store."""
+
     @pytest.fixture
     def open_backend(self, tmp_path, clock):
         from strata_jsonl import JsonLinesBackend  # type: ignore[import-not-found]  # in `plugins`
 
         return lambda: JsonLinesBackend(tmp_path / "threads.jsonl", clock)
+
+    @pytest.fixture
+    def open_store(self, open_backend):
+        return lambda **options: RowStore(open_backend(), **options)
 
     @pytest.fixture
     def reference(self, tmp_path):

@@ -90,15 +90,18 @@ class KnowsRowsByNumberAlone(MemoryBackend):
     "row-6",
     also={
         "conditional-5": "says the same of saves",
-        "offload-5": "its handles save on what they remember",
     },
 )
 class JudgesByWhatItReadBefore(Suspending):
-    """Reads the head, waits, and judges a conditional commit by what it had read."""
+    """Reads the head, waits, and judges a conditional commit by what it had read.
+
+    Not one whose body needs the row before: whether such commits meet in a race that is not about them is chance.
+    """
 
     def meanwhile(self, batch: list[Commit], before: Mapping[str, Head | None]) -> None:
         for commit in batch:
-            if commit.row is not None and commit.after != ANY and not commit.token and commit.lease is None:
+            is_plain = commit.row is not None and commit.row.version == "1.7.0"  # names no other row and no blob
+            if is_plain and commit.after != ANY and not commit.token and commit.lease is None:
                 self.restore(commit.thread_id, before[commit.thread_id])
 
 
