@@ -1,4 +1,4 @@
--- Commits: each is judged as strata_core.rows.decide judges it, and then done or refused.
+-- Commits: each is judged as strata_core.rows.decide judges it, and then done or refused.  Before this stands index.lua.
 --
 -- KEYS  index, tokens and expiring of each bucket; then the thread of each item, bucket by bucket.
 -- ARGV  packed: how long finished threads live in milliseconds, 0 for ever; whether a repeated item is written again; how
@@ -13,12 +13,10 @@
 -- before the first write.  No line says "#!lua", which Redis 6.2 does not know; in a script without it, Redis looks at
 -- its memory until the script has written, which is what is wanted here: a purge works when the memory is full, and a
 -- save fails whole.
-local call, sub, format, find = redis.call, string.sub, string.format, string.find
-local pack, unpacked = struct.pack, struct.unpack
+local pack, unpacked, find = struct.pack, struct.unpack, string.find
 local ANY, NOTHING = -2, -1
 local TAKE, EXTEND, DROP = 1, 2, 3
 local DONE, REPEATED, CHANGED, HELD, LOST, CLOSING, IMMORTAL = 0, 1, 2, 3, 4, 5, 6
-local EPOCH = '8000000000000000'  -- microsecond 0 as a time of the index: that of a head without rows
 local TERMS = '>c8i8Bc8i8i8BBBBBBi4c16'
 local HEAD = '>i8i8i8i8BBc8c16Bc0I4c0'  -- and the marks
 local time = call('TIME')
@@ -117,87 +115,7 @@ local function next_head(item, head)
   return new
 end
 
--- ------------------------------------------------------------------------------------------------------------ the index
-
--- Returns where a thread stands: a running one moves once in a while only, see strata_redis._index.
-local function time_of(facts, updated)
-  return sub(facts, 1, 8) == 'running\0' and sub(updated, 1, 11) .. '00000' or updated
-end
-
-local function is_finished(facts)
-  return sub(facts, 1, 10) == 'completed\0' or sub(facts, 1, 6) == 'ended\0'
-end
-
--- What the index holds for facts, without the place at the end of each: see strata_redis._index.
-local function prefixes_of(facts)
-  local parts, count = {}, 0
-  for part in string.gmatch(facts, '([^%z]*)%z') do
-    count = count + 1
-    parts[count] = part
-  end
-  local prefixes = {'a', 's' .. parts[1] .. '\0'}
-  if parts[2] ~= '' then prefixes[3] = 'd' .. parts[2] end
-  if parts[3] ~= '' then  -- both IDs have a mark before them
-    prefixes[#prefixes + 1] = 'g' .. sub(parts[3], 2) .. '\0'
-    if parts[4] ~= '' then prefixes[#prefixes + 1] = 'v' .. sub(parts[3], 2) .. '\0' .. sub(parts[4], 2) .. '\0' end
-  end
-  for at = 5, count, 2 do prefixes[#prefixes + 1] = 'm' .. parts[at] .. '\0' .. parts[at + 1] .. '\0' end
-  return prefixes
-end
-
-local function lease_of(head, thread)
-  if head and head.token ~= 0 then return 'l' .. format('%017d', head.expires) .. thread end
-end
-
-local function members_of(head, facts, thread)
-  if not head then return {} end
-  local members = {}
-  if head.sequence < 0 then
-    members[1] = 'r' .. EPOCH .. thread
-  else
-    local place = time_of(facts, head.updated) .. thread
-    for at, prefix in ipairs(prefixes_of(facts)) do members[at] = prefix .. place end
-  end
-  members[#members + 1] = lease_of(head, thread)
-  return members
-end
-
-local function change_index(index, gone, come)
-  for first = 1, #gone, 1000 do call('ZREM', index, unpack(gone, first, math.min(first + 999, #gone))) end
-  local scored = {}
-  for at, member in ipairs(come) do scored[2 * at - 1], scored[2 * at] = '0', member end
-  for first = 1, #scored, 1000 do call('ZADD', index, unpack(scored, first, math.min(first + 999, #scored))) end
-end
-
-local function exchange(index, old, new)
-  if #old == 0 then return change_index(index, old, new) end
-  local known, gone, come = {}, {}, {}
-  for _, member in ipairs(old) do known[member] = true end
-  for _, member in ipairs(new) do
-    if known[member] then known[member] = false else come[#come + 1] = member end
-  end
-  for _, member in ipairs(old) do
-    if known[member] then gone[#gone + 1] = member end
-  end
-  change_index(index, gone, come)
-end
-
--- The same for what changes nothing that is listed but the time, or the lease.
-local function exchange_places(index, facts, head, new, thread)
-  local gone, come = {}, {}
-  if head.updated ~= new.updated then
-    local place, new_place = time_of(facts, head.updated) .. thread, time_of(facts, new.updated) .. thread
-    if place ~= new_place then
-      for at, prefix in ipairs(prefixes_of(facts)) do gone[at], come[at] = prefix .. place, prefix .. new_place end
-    end
-  end
-  local lease, new_lease = lease_of(head, thread), lease_of(new, thread)
-  if lease ~= new_lease then
-    gone[#gone + 1] = lease
-    come[#come + 1] = new_lease
-  end
-  change_index(index, gone, come)
-end
+-- ------------------------------------------------------------------------------------------------------------- writing
 
 -- Lets a thread expire; what fails is returned, and then it lives for ever.
 local function keep_until(key, expiring, thread, deadline, members)
@@ -208,8 +126,6 @@ local function keep_until(key, expiring, thread, deadline, members)
   redis.pcall('HDEL', expiring, thread)
   return done.err
 end
-
--- ------------------------------------------------------------------------------------------------------------- writing
 
 local function deadline_of(item, head, new, facts, noted)
   if not new or item.erase then return nil end
