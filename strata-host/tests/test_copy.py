@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -222,3 +224,15 @@ asyncio.run(main())
 def _wait_for(path: Path, size: int, process: subprocess.Popen[Any]) -> None:
     while not path.exists() or path.stat().st_size < size:
         assert process.poll() is None, "it ended before it could be killed"
+
+
+def test_a_thread_that_cannot_be_read_keeps_no_other_back(strata, old, new):
+    """It is refused, although it fails each page of the listing that it is on."""
+    with closing(sqlite3.connect(old)) as database, database:
+        (thread,) = database.execute("SELECT thread FROM strata_heads WHERE thread_id = 't1'").fetchone()
+        database.execute("UPDATE strata_rows SET envelope = '{' WHERE thread = ?", (thread,))
+    done = strata("copy", "--from", str(old), "--to", str(new), code=1)
+
+    assert ["t0", "t2"] == list(logs(new))
+    assert "strata: t1 was not copied: checkpoint 't1' #" in done.stderr
+    assert "2 threads are in the target, 1 were refused" in done.stdout

@@ -1,6 +1,7 @@
 """What a server does that is none, or speaks out of turn, loses the connection and no more."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -139,3 +140,15 @@ def test_each_call_on_a_connection_has_its_own_time() -> None:
     assert b"one" == first
     assert isinstance(second, Lost)
     assert isinstance(second.cause, TimeoutError)
+
+
+def test_a_host_that_nobody_knows_is_told_in_the_words_of_the_resolver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async def main() -> None:
+        monkeypatch.setattr(socket, "getaddrinfo", unknown)
+        await Connection(Address("no-such-host", 6379), Login(None, None)).open(10)
+
+    with pytest.raises(OSError, match="no-such-host:6379: Name or service not known"):
+        asyncio.run(main())

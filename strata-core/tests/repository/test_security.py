@@ -69,7 +69,7 @@ def logged(tree: ast.Module) -> Iterator[ast.Call]:
     """Yield the calls of a module's logger."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="_log" | "_logger"))):
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="_logger"))):
                 yield node
 
 

@@ -94,7 +94,9 @@ class Connection:
         except BaseException as error:
             self.abort()
             if isinstance(error, OSError) and error.errno and not isinstance(error, ssl.SSLError):
-                raise type(error)(error.errno, f"{self._address}: {os.strerror(error.errno)}") from None
+                # Of a name that nobody knows, the system's own text says nothing.
+                said = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
+                raise type(error)(error.errno, f"{self._address}: {said}") from None
             raise
 
     async def ask(self, commands: Sequence[Sequence[bytes]], timeout: float) -> list[Answer]:

@@ -22,7 +22,7 @@ __all__ = ["EveryNodeJournal"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 
 @cache
@@ -163,7 +163,7 @@ class EveryNodeJournal(StoreJournal[S]):
             keeper.was_refused(by_lease=isinstance(error, LeaseLostError))
             self._stop.fire(CancelReason.LEASE_LOST)
             if not isinstance(error, LeaseLostError):
-                _log.warning("thread %r was written by somebody without its lease", self._thread_id)
+                _logger.warning("thread %r was written by somebody without its lease", self._thread_id)
                 await self._store.release_lease(keeper.lease)
             raise SupersededError from None
 

@@ -24,6 +24,7 @@ __all__ = ["blobs"]
 
 _HEADER: Final = ("THREAD", "WHY", "BLOBS", "BYTES", "NEWEST")
 _AGE: Final = re.compile(r"(\d{1,6})([smhd])")
+_LONGEST: Final = timedelta(days=36_500)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -31,7 +32,10 @@ def _age(_ctx: click.Context, _parameter: click.Parameter, text: str) -> timedel
     found = _AGE.fullmatch(text)
     if found is None:
         raise click.BadParameter(f"{text!r} is not a number with a unit, such as 90m, 24h or 7d")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    age = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if age > _LONGEST:
+        raise click.BadParameter(f"{text!r} is more than {_LONGEST.days} days")
+    return age
 
 
 @click.group()

@@ -14,6 +14,7 @@ import click
 from strata_core.options import Deltas, Offload, Setup
 from strata_core.ports import StorePorts
 from strata_core.records import FINISHED, ThreadQuery
+from strata_host.cli._entered import entered
 from strata_host.cli._errors import opening, querying
 from strata_host.cli._filters import filter_options
 from strata_host.cli._progress import progress
@@ -45,20 +46,17 @@ class Target:
         """Open the store for writing, and set it up where that is needed."""
         from strata_core.opening import open_store
 
-        with opening("'--to'", "'--to-blobs'"):
+        options = "'--to'", "'--to-blobs'"
+        with opening(*options):
             offload = Offload(blobs=self.blobs) if self.offload or self.blobs is not None else None
-            opened = open_store(
+            context = open_store(
                 shared_url(self.storage, "'--to'"),
                 deltas=Deltas() if self.deltas else None,
                 offload=offload,
                 setup=Setup.AUTO,
             )
-            store = await opened.__aenter__()
-        try:
+        async with entered(context, *options) as store:
             yield store
-        finally:
-            with querying():
-                await opened.__aexit__(None, None, None)
 
 
 @click.command()
@@ -137,7 +135,7 @@ async def _copy(
     refused: list[dict[str, Any]] = []
     async with source.opened() as old:
         with querying():
-            names = list(threads) or [name async for name in _listed(old, filters)]
+            names = threads or await _listed(old, filters)
         async with target.opened() as new:
             with querying(), progress("threads", len(names), quiet=quiet) as step:
                 async with aclosing(copy_threads(old, new, names, concurrency=concurrency)) as copies:
@@ -150,15 +148,15 @@ async def _copy(
     return {"copied": copied, "refused": refused}
 
 
-async def _listed(store: StorePorts, filters: ThreadQuery) -> AsyncIterator[str]:
-    query = attrs.evolve(filters, limit=1000)
-    while True:
-        page = await store.list_threads(query)
-        for thread in page.threads:
-            yield thread.thread_id
-        if page.next_cursor is None:
-            return
-        query = attrs.evolve(query, cursor=page.next_cursor)
+async def _listed(store: StorePorts, filters: ThreadQuery) -> list[str]:
+    """Return all threads that match; also those that cannot be read, whose copies are then refused one by one."""
+    from strata_core.listing import ThreadWalk, UnreadableThread
+
+    walk, names = ThreadWalk(store, filters), []
+    while not walk.is_over:
+        page = await walk.next_page()
+        names += [thread.thread_id for thread in ([page] if isinstance(page, UnreadableThread) else page)]
+    return names
 
 
 def _tell(found: dict[str, Any]) -> None:
