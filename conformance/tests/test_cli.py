@@ -142,6 +142,7 @@ def test_a_wrong_store_does_not(here: Path) -> None:
     assert "save-1: A save returns the sequence of the checkpoint" in done.stdout
     assert "Last calls of my_targets:broken" in done.stdout
     assert "#1 save(checkpoint=Checkpoint(thread_id='a'" in done.stdout
+    assert "_target_tests.py::TestRows::test_a_save_returns_the_position" in done.stdout
 
 
 def test_a_store_that_creates_whatever_it_is_told_does_not_conform(here: Path) -> None:
@@ -164,7 +165,9 @@ def test_what_opening_creates_is_tested_beside_the_file_of_a_url(here: Path) -> 
     assert {"setup-1", "setup-3", "row-17"} == {
         identity for identity, promise in store["promises"].items() if promise["outcome"] == "kept"
     }
-    assert ["my_targets.py", "report.json"] == sorted(path.name for path in here.iterdir() if path.is_file())
+    assert ["my_targets.py", "report.json"] == sorted(
+        path.name for path in here.iterdir() if path.name != "__pycache__"
+    )
 
 
 def test_a_part_of_the_tests_is_no_verdict(here: Path) -> None:
@@ -240,6 +243,8 @@ def test_threads_of_others_stay_as_they_are(here: Path) -> None:
         ("sqlite://host/x.db", "host"),
         ("no_such_module:thing", "cannot be imported from here"),
         ("my_targets:thing", "cannot be imported from here"),
+        ("my_targets", "my_targets is a module: name the function in it too, as my_targets:function"),
+        ("my_targets.py", "my_targets.py is a module: name the function in it too, as my_targets:function"),
         ("my_targets:number", "is no function"),
         ("my_targets:no_path", "must take an argument named 'path'"),
         ("my_targets:nothing", "gives int"),
@@ -320,6 +325,21 @@ def test_the_settings_of_the_project_around_do_not_matter(here: Path, monkeypatc
     done = command("memory://", "--", "-k", "counted_from_zero")
 
     assert "memory://: not judged whole (contract 1)" == done.stdout.splitlines()[-1], done.stdout + done.stderr
+
+
+def test_what_hypothesis_keeps_goes_with_the_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is not the one that the command is called in."""
+    folders: list[Path] = []
+
+    def tested(command: list[str], *, env: dict[str, str], check: bool) -> subprocess.CompletedProcess[str]:
+        folders.append(Path(env["HYPOTHESIS_STORAGE_DIRECTORY"]))
+        return subprocess.CompletedProcess(command, 1 if check or not folders[0].is_dir() else 5)
+
+    monkeypatch.setattr(subprocess, "run", tested)
+    code = main(["memory://"])
+
+    assert 2 == code
+    assert [False] == [folder.exists() or folder.is_relative_to(here) for folder in folders]
 
 
 def test_the_threads_of_a_run_can_be_recognised() -> None:

@@ -269,3 +269,60 @@ def test_the_calls_of_a_blob_store_stand_there_too(pytester: pytest.Pytester, en
             "#2 get(thread_id='t', digest='sha256:*) -> b'\"first\"'",
         ]
     )
+
+
+def test_the_lowest_broken_promise_comes_first(pytester: pytest.Pytester) -> None:
+    """A run that ends at the first failure ends at the one that says the most: at the rows, not at the random programs.
+
+    In its report the programs that were tried say nothing.
+    """
+    run_of = """
+    class Short(MemoryBackend):
+        async def read(self, thread_id, first, last):
+            rows = await super().read(thread_id, first, last)
+            return [row for row in rows if first is None or row.sequence >= first]
+
+    class TestMine(RowBackendTests):
+        in_memory = True
+
+        @pytest.fixture
+        def open_backend(self, clock):
+            backend = Short(clock)
+            return lambda: backend
+"""
+    names = "reach_back or rule_book_says or any_program or deltas_reload"
+    first = run(pytester, run_of, "-x", "-k", names)
+    order = run(pytester, run_of, "--collect-only", "-q", "-k", names)
+    tests = [line.rpartition("::")[2].partition("[")[0] for line in order.outlines if "::" in line]
+
+    first.assert_outcomes(failed=1)
+    first.stdout.fnmatch_lines(["row-2: A read returns rows*"])
+    assert [
+        "test_reads_reach_back_to_the_whole_row",
+        "test_random_commits_come_out_as_the_rule_book_says",
+        "test_deltas_reload_equal_to_what_was_saved",
+        "test_any_program_comes_out_as_the_model_says",
+    ] == list(dict.fromkeys(tests))
+
+
+def test_a_random_program_that_fails_stands_alone_in_its_report(pytester: pytest.Pytester) -> None:
+    """What the hundreds of programs before it made core warn of is not there."""
+    result = run(
+        pytester,
+        """
+    class Short(MemoryBackend):
+        async def read(self, thread_id, first, last):
+            rows = await super().read(thread_id, first, last)
+            return [row for row in rows if first is None or row.sequence >= first]
+
+    class TestMine(ModelTests):
+        @pytest.fixture
+        def open_store(self, clock):
+            backend = Short(clock)
+            return lambda **options: RowStore(backend, **options)
+""",
+    )
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the last call of this program came out wrong"])
+    result.stdout.no_fnmatch_line("*was not purged*")

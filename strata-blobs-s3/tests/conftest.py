@@ -25,29 +25,20 @@ __all__ = ["moto_server", "swift_server"]
 _NUMBERS = itertools.count()
 _SLOW_ON_SWIFT = "TestOnSwift::test_threads_of_any_id_are_kept_apart"
 _MORE_OF_THE_SAME = tuple(f"values_in_a_blob_store_reload_equal[{seed}]" for seed in (0, 1, 2))
-_IN_MEMORY = {
-    "a_false_blob_is_an_error",
+_SLOW_WITH_ROWS = (
     "saves_loads_and_purges_with_a_blob_store_can_race",
-    "saves_that_are_started_together_keep_their_order_with_a_blob_store",
-    "a_save_that_waits_for_the_blob_store_is_nobodys_lease",
-    "a_cancelled_save_with_a_blob_store_is_in_nobodys_way",
-    "a_cancelled_purge_with_a_blob_store_is_in_nobodys_way",
-    "a_store_that_cannot_use_a_blob_store_refuses_one",
-}
-"""Promises of rows and blobs together whose tests bring a blob store of their own."""
+    "in_nobodys_way[early]",
+    "in_nobodys_way[between]",
+)
+"""Promises of rows and blobs together that take thousands of requests."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        name = item.name.partition("[")[0].removeprefix("test_")
-        if item.nodeid.endswith((_SLOW_ON_SWIFT, *_MORE_OF_THE_SAME)):
+        if item.nodeid.endswith((_SLOW_ON_SWIFT, *_MORE_OF_THE_SAME, *_SLOW_WITH_ROWS)):
             item.add_marker(pytest.mark.soak)
         if item.get_closest_marker("soak") and not os.environ.get("STRATA_SOAK"):
             item.add_marker(pytest.mark.skip(reason="takes long; STRATA_SOAK=1 runs it"))
-        if "TestRowsInSqlite::" in item.nodeid and name in _IN_MEMORY:
-            item.add_marker(
-                pytest.mark.skip(reason="has a blob store of its own, in memory; strata-sqlite's tests run it")
-            )
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -119,7 +119,10 @@ class SmallService:
                     return
                 body = b"" if request.method == "HEAD" else answer.body
                 headers = {"Content-Length": str(len(answer.body)), **answer.headers}
-                lines = [f"HTTP/1.1 {answer.status} Any", *(f"{name}: {value}" for name, value in headers.items())]
+                lines = [
+                    f"HTTP/1.1 {answer.status} Any",
+                    *(f"{name}: {value}" for name, value in headers.items() if value),
+                ]
                 writer.write("\r\n".join([*lines, "", ""]).encode() + body[: answer.sent])
                 await writer.drain()
                 if answer.sent is not None:

@@ -124,6 +124,7 @@ def test_an_option_that_breaks_a_rule_is_refused_by_its_name(name: str, value: A
         ({"bucket": None}, "bucket"),
         ({"bucket": "bucket", "prefix": None}, "prefix"),
         ({"bucket": "bucket", "prefix": "\ud800"}, "prefix"),
+        ({"bucket": "bucket", "prefix": "\uffff"}, "prefix"),
         ({"bucket": "bucket", "options": {}}, "options"),
     ],
 )
@@ -132,6 +133,13 @@ def test_arguments_that_break_a_rule_are_refused(arguments: dict[str, Any], argu
         S3BlobStore(**arguments)
 
     assert argument == caught.value.argument
+
+
+def test_a_url_in_the_place_of_a_bucket_is_refused_without_its_secret() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        S3BlobStore("s3://someone:s3cr3t@bucket")
+
+    assert "s3cr3t" not in str(caught.value)
 
 
 def test_the_options_of_a_url_are_those_of_the_class() -> None:

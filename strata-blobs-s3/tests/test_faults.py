@@ -6,19 +6,22 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 import botocore.endpoint
 import botocore.exceptions
 import pytest
+import urllib3.exceptions
+from botocore.response import StreamingBody
 from s3_support import CONTENT, DIGEST, SMALL, digest_of, failure, store_at
 from small_service import Answer, Request, SmallService, refusal
 
 from strata_blobs_s3 import S3BlobStore, S3Options
 from strata_conformance.servers import FaultProxy, MotoServer
-from strata_core.errors import CorruptCheckpointError, StoreUnavailableError
+from strata_core.errors import CorruptCheckpointError, InvalidInputError, StoreUnavailableError
+from strata_core.ports import StoredBlob
 
 
 def failure_at_open(endpoint_url: str, **options: Any) -> StoreUnavailableError:
@@ -248,3 +251,86 @@ def test_a_connection_that_breaks_is_made_anew(moto_server: MotoServer, moto: An
 
     with FaultProxy.before(moto_server) as proxy:
         assert CONTENT == asyncio.run(scenario(proxy))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("endpoint_url", "http://minio_server:9000"), ("endpoint_url", "http://a b"), ("region", "eu/west")],
+)
+def test_what_boto3_takes_for_no_address_is_told_by_its_option(option: str, value: Any) -> None:
+    """Such as the name of a service in a compose file, which may have an underscore."""
+
+    async def scenario() -> InvalidInputError:
+        with pytest.raises(InvalidInputError) as caught:
+            async with S3BlobStore("bucket", options=S3Options(**{option: value})):
+                pass
+        return caught.value
+
+    error = asyncio.run(scenario())
+
+    assert option == error.argument
+    assert repr(value) in str(error)
+
+
+def test_a_listing_whose_rest_cannot_be_asked_for_is_not_taken_for_all(service: SmallService) -> None:
+    """A purge would say that it has deleted what it has not even seen."""
+    service.objects = {f"strata/74/{n:064x}": SMALL for n in range(3)}
+    cut = b"<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>strata/74/%064x</Key><Size>1</Size>"
+    cut = cut % 0 + b"<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents></ListBucketResult>"
+
+    def tell_a_part(request: Request, answer: Answer) -> Answer:
+        return Answer(body=cut) if request.query.get("max-keys") == ["1000"] else answer
+
+    service.after = tell_a_part
+    for use in (lambda blobs: blobs.delete_thread("t"), lambda blobs: _all(blobs.list_blobs())):
+        assert "does not tell the rest" in str(failure(service, use))
+
+
+async def _all(listing: AsyncIterator[StoredBlob]) -> list[StoredBlob]:
+    return [blob async for blob in listing]
+
+
+@pytest.mark.parametrize("headers", [{"Content-Length": "", "Connection": "close"}, {"Content-Length": "many"}])
+def test_a_service_that_does_not_tell_a_size_gets_the_blob_again(
+    service: SmallService, headers: Mapping[str, str]
+) -> None:
+    content = bytes(40_000)
+
+    async def scenario() -> None:
+        async with store_at(service.endpoint_url) as blobs:
+            await blobs.put("t", digest_of(content), content)
+            service.after = lambda request, answer: (
+                Answer(headers=headers) if request.operation == "HeadObject" else answer
+            )
+            await blobs.put("t", digest_of(content), content)
+
+    asyncio.run(scenario())
+
+    assert 2 == service.operations().count("PutObject")
+
+
+def test_an_answer_that_is_none_of_s3_s_is_an_error_of_the_store(service: SmallService) -> None:
+    """Such as that of a proxy which says what it likes; boto3 raises whatever comes of it."""
+    body = b"<ListBucketResult><KeyCount>many</KeyCount></ListBucketResult>"
+    service.after = lambda request, answer: Answer(body=body) if request.query.get("max-keys") == ["1000"] else answer
+
+    assert "cannot list the blobs in s3://bucket/strata: ValueError" in str(
+        failure(service, lambda blobs: _all(blobs.list_blobs()))
+    )
+
+
+def test_a_body_that_breaks_in_a_way_that_boto3_lets_through_is_an_error_of_the_store(
+    service: SmallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a record of TLS that was damaged on its way: urllib3's own error, and no error of a connection."""
+
+    def broken(self: StreamingBody, amt: int | None = None) -> bytes:
+        raise urllib3.exceptions.SSLError("bad record mac")
+
+    monkeypatch.setattr(StreamingBody, "read", broken)
+    service.objects = {f"strata/74/{DIGEST.removeprefix('sha256:')}": CONTENT}
+    error = failure(service, lambda blobs: blobs.get("t", DIGEST))
+
+    assert "cannot get a blob from s3://bucket/strata: ResponseStreamingError" in str(error)
+    assert "bad record mac" in str(error)
+    assert 2 == service.operations().count("GetObject")

@@ -29,7 +29,7 @@ LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
 class TestRowsInSqlite(ExternalBlobTests):
-    """What the suite says of blob stores, with this one; `conftest.py` skips what keeps its blobs in memory anyway."""
+    """What the suite says of rows and a blob store together; `conftest.py` leaves the long ones to soak."""
 
     @pytest.fixture
     def open_store(self, tmp_path: Path, clock: FakeClock) -> OpenStore:

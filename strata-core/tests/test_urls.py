@@ -290,6 +290,26 @@ class TestRedaction:
         assert SECRET not in scrubbed
         assert said.partition(" ")[0] == scrubbed.partition(" ")[0]
 
+    @pytest.mark.parametrize(
+        ("url", "said", "shown"),
+        [
+            (
+                "postgresql://postgres:postgres@h/postgres",
+                "postgresql://postgres:postgres@h/postgres: no password 'postgres'",
+                "postgresql://postgres:***@h/postgres: no password '***'",
+            ),
+            (
+                "postgresql://postgres@h/db?sslmode=require",
+                "postgresql://***@h/db (schema 'public'): no user 'postgres'",
+                "postgresql://***@h/db (schema 'public'): no user '***'",
+            ),
+            ("redis://:redis@h/0", "redis://:***@h/0: refused redis", "redis://:***@h/0: refused ***"),
+        ],
+    )
+    def test_a_secret_that_is_a_word_of_its_url_leaves_the_url_readable(self, url: str, said: str, shown: str) -> None:
+        """What is the user's, the host's or the scheme's is shown anyway; the same word elsewhere is hidden."""
+        assert shown == scrub(said, url)
+
     def test_a_message_without_secrets_stays_as_it_is(self) -> None:
         """Nothing is hidden for nothing."""
         assert "no route to h" == scrub("no route to h", f"postgres://app:{SECRET}@h/db")

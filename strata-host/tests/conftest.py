@@ -29,7 +29,14 @@ AT = datetime(2026, 10, 30, 14, 49, 52, tzinfo=UTC)
 def _isolated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the test store findable, and nothing of the caller's environment matter."""
     monkeypatch.syspath_prepend(PLUGINS)
-    for name in ("STRATA_STORAGE", "STRATA_BLOBS", "STRATA_DEBUG", "STRATA_DISABLE_PLUGINS", "NO_COLOR"):
+    for name in (
+        "STRATA_STORAGE",
+        "STRATA_BLOBS",
+        "STRATA_TARGET",
+        "STRATA_DEBUG",
+        "STRATA_DISABLE_PLUGINS",
+        "NO_COLOR",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 

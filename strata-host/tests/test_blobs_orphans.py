@@ -114,3 +114,9 @@ def test_a_scheme_that_nobody_serves_is_wrong_usage(look):
     error = look("blobs", "orphans", "--blobs", "nosuch:blobs", code=2).stderr
 
     assert "no plugin offers a blob store for 'nosuch' URLs" in error
+
+
+def test_an_age_beyond_any_calendar_is_wrong_usage(strata):
+    done = strata("blobs", "orphans", "--storage", "x", "--blobs", "y", "--older-than", "999999d", code=2)
+
+    assert "'999999d' is more than 36500 days" in done.stderr

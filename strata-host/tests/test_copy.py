@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -76,7 +78,27 @@ def test_all_threads_come_over(strata, old, new):
     assert done.stdout.endswith(
         "3 threads are in the target, 0 were refused\n"
         "these can still go on in the source: end them there before their copies are answered\n  t2\n  t0\n"
-    ) or done.stdout.endswith("\n  t0\n  t2\n")
+    )
+    assert ["t2", "t1", "t0"] == [line.partition(" ")[0] for line in done.stdout.splitlines()[:3]]
+
+
+def test_one_is_told_as_one(strata, tmp_path, new):
+    """One thread, one checkpoint, one that was refused."""
+    fill(tmp_path / "old.db", [WAITS])
+    done = strata("copy", "--from", str(tmp_path / "old.db"), "--to", str(new))
+    fill(tmp_path / "other.db", [attrs.evolve(WAITS, suspended_node="Other")])
+    refused = strata("copy", "--from", str(tmp_path / "other.db"), "--to", str(new), code=1)
+
+    assert "t1 copied: 1 checkpoint, 1 written, sha256:" in done.stdout
+    assert "\n1 thread is in the target, 0 were refused\n" in done.stdout
+    assert "0 threads are in the target, 1 was refused\n" == refused.stdout
+
+
+def test_a_thread_that_is_not_there_is_told_by_its_name(strata, old, new):
+    """Once, and not as the argument of a function."""
+    error = strata("copy", "--from", str(old), "--to", str(new), "--thread", "nobody", code=1).stderr
+
+    assert "strata: nobody was not copied: the source has no thread 'nobody'\n" == error
 
 
 def test_a_thread_or_a_filter_chooses(strata, old, new):
@@ -222,3 +244,15 @@ asyncio.run(main())
 def _wait_for(path: Path, size: int, process: subprocess.Popen[Any]) -> None:
     while not path.exists() or path.stat().st_size < size:
         assert process.poll() is None, "it ended before it could be killed"
+
+
+def test_a_thread_that_cannot_be_read_keeps_no_other_back(strata, old, new):
+    """It is refused, although it fails each page of the listing that it is on."""
+    with closing(sqlite3.connect(old)) as database, database:
+        (thread,) = database.execute("SELECT thread FROM strata_heads WHERE thread_id = 't1'").fetchone()
+        database.execute("UPDATE strata_rows SET envelope = '{' WHERE thread = ?", (thread,))
+    done = strata("copy", "--from", str(old), "--to", str(new), code=1)
+
+    assert ["t0", "t2"] == list(logs(new))
+    assert "strata: t1 was not copied: checkpoint 't1' #" in done.stderr
+    assert "2 threads are in the target, 1 were refused" in done.stdout

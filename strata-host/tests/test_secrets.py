@@ -44,10 +44,21 @@ def test_not_in_the_wrong_place(look, url, args):
     assert "s3cr3t" not in result.stderr
 
 
+def test_not_when_the_target_of_a_copy_raises_it(strata, shelf):
+    """The variable of the target is one that a URL with a password is given in."""
+    url = "broken://user:my%20s3cr3t@host/db"
+    result = strata("copy", "--from", shelf.url, code=1, STRATA_TARGET=url)
+
+    assert "RuntimeError" in result.stderr
+    assert "s3cr3t" not in result.output
+
+
 @pytest.mark.parametrize("debug", ["", "1"])
-def test_not_when_a_plugin_raises_what_it_was_given(strata, debug):
+@pytest.mark.parametrize("variable", ["STRATA_STORAGE", "STRATA_TARGET"])
+def test_not_when_a_plugin_raises_what_it_was_given(strata, shelf, variable, debug):
     url = "broken://user:s3cr3t%2Dpw@host/db"
-    result = strata("thread", "list", code=1, STRATA_STORAGE=url, STRATA_DEBUG=debug)
+    command = ("thread", "list") if variable == "STRATA_STORAGE" else ("copy", "--from", shelf.url)
+    result = strata(*command, code=1, STRATA_DEBUG=debug, **{variable: url})
 
     assert "RuntimeError" in result.stderr
     assert "s3cr3t" not in result.output

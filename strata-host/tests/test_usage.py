@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from base64 import b64decode, b64encode
+from contextlib import asynccontextmanager
 
 import pytest
+
+from strata_core.errors import StoreUnavailableError
+from strata_host.cli._entered import entered
+from strata_host.cli._errors import CommandError
 
 COMMANDS = [
     ("thread", "list"),
@@ -155,6 +162,14 @@ def test_help_goes_to_stdout(strata, command):
     assert "Usage: strata" in strata(*command).stdout
 
 
+@pytest.mark.parametrize("group", ["", "thread", "checkpoint", "graph", "blobs"])
+def test_what_a_command_does_is_told_without_being_cut(strata, group):
+    listed = strata(*group.split(), "--help").stdout.partition("Commands:")[2]
+
+    assert listed
+    assert "..." not in listed
+
+
 def test_the_version_is_that_of_the_distribution(strata):
     assert strata("--version").stdout == "strata 0.1.0\n"
 
@@ -169,3 +184,30 @@ def test_an_unknown_command_points_to_the_help(strata):
 @pytest.mark.parametrize("command", [*COMMANDS, ("plugins",)], ids=" ".join)
 def test_every_command_takes_json(strata, command):
     assert "--json" in strata(*command[:2], "--help").stdout
+
+
+def test_a_listing_that_meets_a_corrupt_thread_tells_how_to_go_on(look, shelf, checkpoint, tamper):
+    shelf.save(checkpoint("good"), checkpoint("bad"), checkpoint("also good"))
+    tamper("envelope", b'"thread_id":"bad"', b'"thread_id":"BAD"')
+    error = look("thread", "list", code=1).stderr
+    cursor = re.search(r"the threads behind it: --cursor (\S+);", error)
+
+    assert "query failed: checkpoint 'bad' #0 " in error
+    assert cursor is not None
+    assert "also good" in look("thread", "list", "--cursor", cursor[1]).stdout
+
+
+def test_what_went_wrong_first_is_told_and_not_that_the_store_could_not_be_closed():
+    @asynccontextmanager
+    async def stuck():
+        yield "store"
+        raise StoreUnavailableError("could not be closed")
+
+    async def use(work):
+        async with entered(stuck(), "'--storage'", "'--blobs'") as store:
+            work(store)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(use(lambda _: 1 / 0))
+    with pytest.raises(CommandError, match="query failed: could not be closed"):
+        asyncio.run(use(lambda _: None))

@@ -1,22 +1,22 @@
 """Puts very many threads into a server at once, as the commits of a store would have left them."""
 
-import json
 import random
 import socket
 from collections.abc import Iterator
-from typing import Any
 
 from redis_support import Place
 
+from strata_core.rows import NewRow
+from strata_redis._heads import HEAD, RECORD, facts_of
 from strata_redis._keys import moment
 from strata_redis._resp import pack
 
 STATES = {"running": 1, "interrupted": 10, "completed": 80, "ended": 5, "failed": 4}
 """How often, in a hundred threads."""
 SECOND = 1_000_000
-RECORD = (
-    b'0 1.7.0 0102030405060708 {"schema_version":"1.7.0","thread_id":"%b","status":"%b",'
-    b'"created_at":"2026-10-30T14:49:52.000000Z"}'
+WRITE_ID = bytes(range(1, 9))
+RECORD_OF = (
+    b'1.7.0 {"schema_version":"1.7.0","thread_id":"%b","status":"%b","created_at":"2026-10-30T14:49:52.000000Z"}'
 )
 
 
@@ -48,24 +48,23 @@ class Bulk:
             state, updated, due, graph, version, metadata = self.facts(number)
             name = f"t{number}"
             bucket = keys.bucket(name.encode())
-            when = moment(updated)
-            facts = [when, state, None if due is None else moment(due), graph, version, metadata]
-            record = RECORD % (name.encode(), state.encode())
+            row = NewRow("1.7.0", True, b"", b"", state, state, updated, due, graph, version, metadata)
+            record = RECORD.pack(0, WRITE_ID) + RECORD_OF % (name.encode(), state.encode())
             commands.append(
                 (
                     b"HSET",
                     keys.thread(bucket, name.encode()),
                     b"head",
-                    b"0 0 0 0 0 0  0102030405060708 ",
+                    HEAD.pack(0, 0, 0, 0, 0, 0, bytes(8), moment(updated).encode(), 8) + WRITE_ID + bytes(4),
                     b"facts",
-                    json.dumps(facts, separators=(",", ":")).encode(),
+                    facts_of(row)[0],
                     b"r0",
                     record,
                     b"s0",
                     b"{}",
                 )
             )
-            members.setdefault(bucket, []).extend(_members(facts, when + name))
+            members.setdefault(bucket, []).extend(_members(row, name))
         for bucket, found in members.items():
             for at in range(0, len(found), 2000):
                 scored = [part for member in found[at : at + 2000] for part in (b"0", member)]
@@ -79,13 +78,14 @@ class Bulk:
                     lines += connection.recv(1 << 16).count(b"\n")
 
 
-def _members(facts: list[Any], place: str) -> Iterator[bytes]:
-    _, state, due, graph, version, metadata = facts
+def _members(row: NewRow, name: str) -> Iterator[bytes]:
+    when = moment(row.updated)
+    place = (when[:11] + "00000" if row.state == "running" else when) + name
     yield f"a{place}".encode()
-    yield f"s{state}\0{place}".encode()
-    if due is not None:
-        yield f"d{due}{place}".encode()
-    yield f"g{graph}\0{place}".encode()
-    yield f"v{graph}\0{version}\0{place}".encode()
-    for key, value in metadata.items():
+    yield f"s{row.state}\0{place}".encode()
+    if row.due is not None:
+        yield f"d{moment(row.due)}{place}".encode()
+    yield f"g{row.graph_id}\0{place}".encode()
+    yield f"v{row.graph_id}\0{row.graph_version}\0{place}".encode()
+    for key, value in row.metadata.items():
         yield f"m{key}\0{value}\0{place}".encode()

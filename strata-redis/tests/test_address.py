@@ -71,6 +71,7 @@ def test_user_and_password_may_be_escaped_and_are_never_shown() -> None:
         ("redis://a,b", "several servers"),
         ("redis://host/orders", "by its number"),
         ("redis://host/1?db=2", "by its number"),
+        pytest.param(f"redis://host/{'9' * 5_000}", "by its number", id="a number of 5,000 digits"),
         ("redis://host/-1", "by its number"),
         ("redis://host/1?cluster=true", "a cluster has only 0"),
         ("redis://host?cluster=maybe", "must be true or false"),

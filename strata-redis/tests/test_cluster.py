@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -142,7 +143,7 @@ class Scripted:
         self.asked: list[Sequence[bytes]] = []
         self.is_closed = False
 
-    async def ask(self, commands: Sequence[Sequence[bytes]]) -> list[Any]:
+    async def ask(self, commands: Sequence[Sequence[bytes]], *, writes: bool = False) -> list[Any]:
         self.asked += commands
         return [self.answers[command[0].decode()] for command in commands]
 
@@ -179,6 +180,14 @@ def test_redirections_are_followed_and_end() -> None:
     assert "MOVED" == answers[2].code
     assert [(b"ASKING",), (b"SET", b"{b}x")] == nodes["third"].asked
     assert 1 == nodes["other"].asked.count((b"GET", b"{a}x"))
+
+
+@pytest.mark.parametrize("said", ["MOVED", "MOVED 5", "MOVED five other:2", "ASK 5 other", "MOVED 5 other:port"])
+def test_a_redirection_that_is_none_is_an_answer_like_others(said: str) -> None:
+    cluster, _ = scripted(seed={"CLUSTER": SLOTS, "GET": ServerError(said)})
+    (answer,) = asyncio.run(cluster.ask([(b"{a}", (b"GET", b"{a}x"))]))
+
+    assert said == str(answer)
 
 
 @pytest.mark.parametrize("nothing", [Lost(ConnectionRefusedError("refused"), sent=False), [], None])
@@ -229,6 +238,31 @@ def test_a_cluster_client_on_a_plain_server_says_so(valkey: Place) -> None:
         asyncio.run(check())
     with pytest.raises(ServerFailedError):
         valkey.servers[0].command("CLUSTER", "SLOTS")
+
+
+def scripts_of(place: Place) -> int:
+    """Return how many scripts the only server of a place was sent by their digest."""
+    (server,) = place.servers
+    found = re.search(rb"cmdstat_evalsha:calls=(\d+)", server.command("INFO", "commandstats"))
+    return 0 if found is None else int(found[1])
+
+
+def test_a_server_that_takes_no_script_on_several_slots_gets_one_of_each_bucket(small_cluster: Place) -> None:
+    """As one behind which a proxy hides a cluster; it is found out once."""
+
+    async def check(backend: RedisBackend) -> None:
+        server = backend._server
+        assert server is not None
+        assert server.spans
+        threads = [f"t{number}" for number in range(40)]
+        outcomes = await backend.commit([save(each) for each in threads])
+        assert [0] * 40 == [outcome.sequence for outcome in outcomes if isinstance(outcome, Committed)]
+        before = scripts_of(small_cluster)
+        await backend.commit([save(each) for each in threads])
+        assert 16 == scripts_of(small_cluster) - before
+        assert [2] * 40 == [len(await backend.read(each, 0, None)) for each in threads]
+
+    with_backend(small_cluster.url.replace("cluster=true&", ""), check)
 
 
 def test_a_plain_client_on_a_cluster_is_told_what_to_say(cluster: Place) -> None:

@@ -159,7 +159,7 @@ def test_a_key_of_another_kind_is_told_before_anything_is_written(place: Place, 
     (server,) = place.servers
 
     async def check(backend: RedisBackend) -> None:
-        await backend.commit([save("t")])
+        await backend.commit([save("t", "completed")])
         server.command("DEL", place.tag_of("t") + name.encode())
         server.command("RPUSH", place.tag_of("t") + name.encode(), "x")
         before = place.footprint()

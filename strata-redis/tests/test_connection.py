@@ -1,6 +1,7 @@
 """What a server does that is none, or speaks out of turn, loses the connection and no more."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -125,3 +126,29 @@ def test_a_server_that_repeats_a_password_is_quoted_without_it(said: bytes) -> N
     assert "ERR unknown command" in str(error)
     assert "ERR" == error.code
     assert error.__cause__ is error.__context__ is None
+
+
+def test_each_call_on_a_connection_has_its_own_time() -> None:
+    """Whether the one before it had more or less."""
+
+    async def use(connection: Connection) -> list[Answer]:
+        answers = await connection.ask([(b"GET", b"a")], 60)
+        return answers + await connection.ask([(b"GET", b"b")], 0.05)
+
+    first, second = talk(b"+one\r\n", use)
+
+    assert b"one" == first
+    assert isinstance(second, Lost)
+    assert isinstance(second.cause, TimeoutError)
+
+
+def test_a_host_that_nobody_knows_is_told_in_the_words_of_the_resolver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async def main() -> None:
+        monkeypatch.setattr(socket, "getaddrinfo", unknown)
+        await Connection(Address("no-such-host", 6379), Login(None, None)).open(10)
+
+    with pytest.raises(OSError, match="no-such-host:6379: Name or service not known"):
+        asyncio.run(main())

@@ -67,9 +67,10 @@ def test_a_fault_at_every_message_of_a_life_changes_no_outcome(place: Place, pro
     """
     hangs = kind.endswith("hangs")
     first = FirstAttempt(WRITE if hangs else b"")
+    patience = timedelta(seconds=0.25 if hangs else 60)
 
     async def check() -> None:
-        async with store_at(proxy.url(place.url), pool_size=1) as store:
+        async with store_at(proxy.url(place.url), pool_size=1, timeout=patience) as store:
             assert LIVED == await Life(store, "whole").run()
             fault = WIRE_FAULTS[kind](proxy, first)
             assert LIVED == await Life(store, "struck").run()

@@ -1,7 +1,9 @@
 """Listings look at little more than they return, however many threads there are, and at no key but those they name."""
 
 import asyncio
+import itertools
 import os
+import random
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -38,8 +40,8 @@ async def counted(backend: RedisBackend) -> AsyncGenerator[Reads]:
     assert server is not None
     run, reads = server.run, Reads()
 
-    async def count(calls: Any) -> Any:
-        answers: list[Any] = await run(calls)
+    async def count(calls: Any, *, writes: bool = False) -> Any:
+        answers: list[Any] = await run(calls, writes=writes)
         reads.messages += 1
         for call, answer in zip(calls, answers, strict=True):
             if call.script is WALK:
@@ -128,12 +130,14 @@ def test_a_page_looks_at_no_more_than_three_times_what_it_returns(crowd: Place, 
 
 
 def test_a_page_of_one_looks_at_one_member_a_bucket(crowd: Place) -> None:
+    """And whether running threads stand behind it that belong before it."""
+
     async def check(backend: RedisBackend) -> None:
         async with counted(backend) as reads:
             heads = await backend.list_heads(HeadQuery(limit=1))
 
         assert ["t99999"] == [head.thread_id for head in heads]
-        assert Reads(messages=2, members=16, heads=1) == reads
+        assert Reads(messages=3, members=16, heads=1) == reads
 
     with_backend(crowd, check)
 
@@ -217,11 +221,11 @@ def test_threads_that_move_while_a_page_is_read_are_returned_where_they_stand(pl
             assert server is not None
             run = server.run
 
-            async def meanwhile(calls: Any) -> Any:
+            async def meanwhile(calls: Any, *, writes: bool = False) -> Any:
                 if calls[0].script is HEADS:
                     server.run = run  # type: ignore[method-assign]  # once
                     await backend.commit([erase("t1"), save("t2", updated=500), save("t3", "interrupted", updated=501)])
-                return await run(calls)
+                return await run(calls, writes=writes)
 
             server.run = meanwhile  # type: ignore[method-assign]  # once
             heads = await backend.list_heads(attrs.evolve(query, oldest_first=oldest_first))
@@ -231,7 +235,46 @@ def test_threads_that_move_while_a_page_is_read_are_returned_where_they_stand(pl
     newest, oldest = asyncio.run(check(False)), asyncio.run(check(True))
 
     assert [("t2", 500), ("t7", 107), ("t6", 106), ("t5", 105), ("t4", 104), ("t0", 100)] == newest
-    assert [("t0", 100), ("t4", 104), ("t5", 105), ("t6", 106), ("t7", 107)] == oldest
+    assert newest[::-1] == oldest
+
+
+@pytest.mark.parametrize("oldest_first", [False, True])
+@pytest.mark.parametrize(
+    "more", [{}, {"states": frozenset({"running"})}, {"due_until": 3}, {"metadata": {"half": "1"}}], ids=str
+)
+def test_running_threads_that_stand_a_little_too_early_are_listed_in_order(
+    valkey: Place, oldest_first: bool, more: dict[str, Any]
+) -> None:
+    """Page by page, and between bounds of time, each of which some of them stand before."""
+    rng = random.Random(7)
+
+    async def check(backend: RedisBackend) -> None:
+        heads: dict[str, Head] = {}
+        for _ in range(4):
+            commits = []
+            for number in range(60):
+                facts: dict[str, Any] = {
+                    "state": rng.choice(["running", "running", "failed"]),
+                    "updated": EXAMPLE_TIME + rng.randrange(2_500_000),
+                    "due": rng.choice([None, 2, 4]),
+                    "metadata": {"half": str(number % 2)},
+                }
+                commits.append(save(f"t{number}", **facts))
+                heads[f"t{number}"] = Head(f"t{number}", 0, 0, b"", **facts)
+            await backend.commit(commits)
+        bounds = [None, EXAMPLE_TIME + 400_000, EXAMPLE_TIME + 1_800_000]
+        for after, before in itertools.product(bounds, bounds):
+            query = HeadQuery(oldest_first=oldest_first, updated_after=after, updated_before=before, limit=7, **more)
+            matching = [head for head in heads.values() if matches(head, query, 0)]
+            matching.sort(key=lambda head: (head.updated, head.thread_id), reverse=not oldest_first)
+            seen: list[Head] = []
+            while page := await backend.list_heads(query):
+                seen += page
+                query = attrs.evolve(query, past=(page[-1].updated, page[-1].thread_id))
+
+            assert [head.thread_id for head in matching] == [head.thread_id for head in seen]
+
+    with_backend(valkey, check)
 
 
 def test_the_engine_s_own_metadata_is_found_without_an_index(place: Place) -> None:

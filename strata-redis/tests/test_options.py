@@ -30,6 +30,8 @@ from strata_redis import RedisOptions
         ("connect_timeout", 5),
         ("timeout", timedelta(hours=2)),
         ("timeout", None),
+        ("replicas", -1),
+        ("replicas", True),
         ("finished_thread_ttl", timedelta(0)),
         ("finished_thread_ttl", timedelta(microseconds=999)),
         ("finished_thread_ttl", timedelta(days=40_000)),

@@ -101,3 +101,24 @@ def test_closing_disconnects_what_is_free_and_the_rest_when_it_comes_back() -> N
         assert used.is_closed
 
     asyncio.run(check())
+
+
+def test_a_close_that_is_cancelled_has_let_go_of_every_free_connection() -> None:
+    class Slow(Connection):
+        async def close(self) -> None:
+            self.abort()
+            await asyncio.Event().wait()
+
+    async def check() -> None:
+        pool: Any = Pool(Slow, 3, 30.0)  # type: ignore[arg-type]  # as much of a connection as a pool needs
+        connections = [await pool.take() for _ in range(3)]
+        for connection in connections:
+            pool.give(connection)
+        closing = asyncio.ensure_future(pool.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+
+        assert [True] * 3 == [connection.is_closed for connection in connections]
+
+    asyncio.run(check())

@@ -111,7 +111,7 @@ def test_a_server_that_knows_no_read_only_scripts_is_read_all_the_same(place: Pl
         route = server._route
         ask, sent = route.ask, list[bytes]()
 
-        async def like_6_2(commands: Any) -> Any:
+        async def like_6_2(commands: Any, *, writes: bool = False) -> Any:
             sent.extend(words[0] for _, words in commands)
             return await ask([(tag, (words[0].replace(b"_RO", b"_NO"), *words[1:])) for tag, words in commands])
 

@@ -9,7 +9,8 @@ import attrs
 import pytest
 from redis_support import opened, save
 
-from strata_conformance.servers import ValkeyServer
+from strata_conformance.servers import RedisServer, ValkeyServer
+from strata_conformance.servers._redis import KeyValueServer
 from strata_conformance.servers.fixtures import server_or_outcome
 from strata_core.errors import StoreUnavailableError
 from strata_redis import RedisBackend
@@ -21,36 +22,43 @@ WHO = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "orders")
 class Watched:
     """A master, its replica, and a Sentinel that watches them."""
 
-    master: ValkeyServer
-    replica: ValkeyServer
-    sentinel: ValkeyServer
+    master: KeyValueServer
+    replica: KeyValueServer
+    sentinel: KeyValueServer
 
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:1,127.0.0.1:{self.sentinel.port}/0?sentinel=orders"
 
 
-class SentinelServer(ValkeyServer):
-    """A Valkey that watches others."""
+class Sentinel(KeyValueServer):
+    """A server that watches others."""
 
     def _command(self):  # type: ignore[no-untyped-def]  # as its base
-        program, *arguments = super()._command()
+        program, *_ = super()._command()
         config = self.folder / "sentinel.conf"
         if not config.exists():
             config.write_text(f"dir {self.folder}\n")
-        kept = ["--port", str(self.port), "--bind", self.host]
-        assert arguments
-        return [program, str(config), "--sentinel", *kept]
+        return [program, str(config), "--sentinel", "--port", str(self.port), "--bind", self.host]
 
 
-@pytest.fixture
-def watched() -> Iterator[Watched]:
+class ValkeySentinel(Sentinel, ValkeyServer):
+    pass
+
+
+class RedisSentinel(Sentinel, RedisServer):
+    pass
+
+
+@pytest.fixture(params=[(ValkeyServer, ValkeySentinel), (RedisServer, RedisSentinel)], ids=["valkey", "redis"])
+def watched(request: pytest.FixtureRequest) -> Iterator[Watched]:
+    kind, kind_of_sentinel = request.param
     with ExitStack() as stack:
         master, replica = (
-            stack.enter_context(server_or_outcome(ValkeyServer(own=True, settings={"repl-diskless-sync-delay": 0})))
+            stack.enter_context(server_or_outcome(kind(own=True, settings={"repl-diskless-sync-delay": 0})))
             for _ in range(2)
         )
-        sentinel = stack.enter_context(server_or_outcome(SentinelServer(own=True)))
+        sentinel = stack.enter_context(server_or_outcome(kind_of_sentinel(own=True)))
         replica.command("REPLICAOF", master.host, master.port)
         sentinel.command("SENTINEL", "MONITOR", "orders", master.host, master.port, 1)
         sentinel.command("SENTINEL", "SET", "orders", "down-after-milliseconds", 300)

@@ -40,7 +40,7 @@ def test_a_save_is_one_hop_one_transaction_and_five_statements(tmp_path: Path, h
             await backend.commit([save("t", updated=EXAMPLE_TIME + 1)])
 
         assert 1 == len(hops)
-        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+        assert ["BEGIN", "PRAGMA", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 
@@ -54,7 +54,7 @@ def test_fifty_saves_are_one_hop_one_transaction_and_seven_statements(tmp_path: 
             await backend.commit([save(thread_id, updated=EXAMPLE_TIME + 1) for thread_id in threads])
 
         assert 1 == len(hops)
-        assert ["BEGIN", "SELECT", *["INSERT"] * 4, "COMMIT"] == [text.split()[0] for text in statements]
+        assert ["BEGIN", "PRAGMA", *["INSERT"] * 4, "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 
@@ -85,6 +85,7 @@ def test_an_ordinary_save_binds_thirteen_values_none_of_which_the_driver_has_to_
         tokens = [outcome.token for outcome in outcomes if isinstance(outcome, Committed)]
         commit(
             driver,  # type: ignore[arg-type]  # passes everything on
+            backend._known,
             FakeClock(),
             [save(each, token=token, **more) for each, token in zip(threads, tokens, strict=True)],
         )
@@ -100,7 +101,8 @@ def test_a_lease_taken_with_the_first_row_costs_one_statement_more(tmp_path: Pat
         with traced(writer_of(backend)) as statements:
             await backend.commit([save(f"t{number}", lease=Take("me", 10**9)) for number in range(50)])
 
-        assert ["BEGIN", "SELECT", *["INSERT"] * 4, "UPDATE", "COMMIT"] == [text.split()[0] for text in statements]
+        kinds = [text.split()[0] for text in statements]
+        assert ["BEGIN", "PRAGMA", "SELECT", *["INSERT"] * 4, "UPDATE", "COMMIT"] == kinds
 
     with_backend(tmp_path / "store.db", check)
 
@@ -111,7 +113,7 @@ def test_a_lease_given_back_with_the_last_row_costs_no_statement_more(tmp_path: 
         with traced(writer_of(backend)) as statements:
             await backend.commit([save("t", "completed", token=1, lease=Drop(), metadata={"tenant": "acme"})])
 
-        assert ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
+        assert ["BEGIN", "PRAGMA", "INSERT", "INSERT", "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 
@@ -142,7 +144,8 @@ def test_refused_and_repeated_commits_write_nothing(tmp_path: Path) -> None:
             await backend.commit([save("t", after=7)])
             await backend.commit([Commit("u", b"12345678", token=5, lease=Drop())])
 
-        assert ["BEGIN", "SELECT", "COMMIT"] * 3 == [text.split()[0] for text in statements]
+        known = ["BEGIN", "PRAGMA", "COMMIT"]
+        assert [*known, *known, "BEGIN", "PRAGMA", "SELECT", "COMMIT"] == [text.split()[0] for text in statements]
 
     with_backend(tmp_path / "store.db", check)
 
@@ -164,10 +167,10 @@ def test_erasing_sixty_four_threads_is_six_statements(tmp_path: Path) -> None:
                 ]
             )
 
-        assert ["BEGIN", "SELECT", "DELETE", "DELETE", "INSERT", "UPDATE", "COMMIT"] == [
+        assert ["BEGIN", "PRAGMA", "DELETE", "DELETE", "INSERT", "UPDATE", "COMMIT"] == [
             text.split()[0] for text in statements
         ]
-        assert ["BEGIN", "SELECT", "DELETE", "DELETE", "DELETE", "COMMIT"] == [text.split()[0] for text in last]
+        assert ["BEGIN", "PRAGMA", "DELETE", "DELETE", "DELETE", "COMMIT"] == [text.split()[0] for text in last]
 
     with_backend(tmp_path / "store.db", check)
     for table in ("strata_rows", "strata_blobs", "strata_heads"):

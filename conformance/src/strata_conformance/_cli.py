@@ -21,7 +21,7 @@ from strata_conformance._contract import CONTRACT, collect
 from strata_conformance._probe import Traces, foreign_thread, kind_of, opens
 from strata_conformance._target import VARIABLE, Kind, Target, Url
 from strata_conformance._verdict import line, unproven
-from strata_core.errors import StrataError
+from strata_core.errors import InvalidInputError, StrataError
 from strata_core.urls import redact, scheme_of, scrub
 
 __all__ = ["CONFORMS", "FAILS", "USAGE", "main"]
@@ -115,6 +115,9 @@ def _target(name: str, stack: ExitStack, *, allow_existing: bool) -> Target:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-conformance-"))
         target = Target(name, Kind.ROWS, folder)
         return attrs.evolve(target, kind=asyncio.run(kind_of(target)))
+    module = name.removesuffix(".py").replace("/", ".")
+    if ":" not in name and Path(*module.split(".")).with_suffix(".py").is_file():  # as a path, it would be a database
+        raise InvalidInputError("TARGET", f"{name} is a module: name the function in it too, as {module}:function")
     url = Url(name)
     target = Target(name, Kind.ROWS)
     url.bare()
@@ -146,12 +149,12 @@ def _test(target: Target, report: Path | None, junit: Path | None, extra: Sequen
         result = Path(folder, "verdict.json")
         command = [
             sys.executable, "-m", "pytest", "--pyargs", "strata_conformance._target_tests",
-            "-c", os.devnull, "--rootdir", folder, "--noconftest", "-q", "-p", "strata_conformance",
+            "-c", os.devnull, "--rootdir", str(Path(__file__).parent), "--noconftest", "-q", "-p", "strata_conformance",
             "-p", "no:cacheprovider", "-W", "error", "--strict-markers", "--tb=short", f"--strata-json={result}",
             *([f"--junit-xml={junit.absolute()}"] if junit else []),
             *extra,
         ]  # fmt: skip
-        environment = os.environ | {VARIABLE: target.dump()}
+        environment = os.environ | {VARIABLE: target.dump(), "HYPOTHESIS_STORAGE_DIRECTORY": folder}
         environment.pop("PYTEST_ADDOPTS", None)
         code = subprocess.run(command, env=environment, check=False).returncode  # noqa: S603  # our own tests
         if code not in (0, 1) or not result.exists():

@@ -60,6 +60,30 @@ def _promised(item: pytest.Item) -> Promised | None:
     return promised
 
 
+@pytest.hookimpl(tryfirst=True)  # so that a plugin that orders tests has the last word
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests of a class begin with what the others build on: in the order in which its bases are named.
+
+    pytest begins with the last one, the random programs, which fail on whatever is wrong and say the least about it.
+    """
+    places: dict[Any, list[int]] = {}
+    for place, item in enumerate(items):
+        if _promised(item) is not None:
+            places.setdefault(getattr(item, "cls", None), []).append(place)
+    for tests, taken in places.items():
+        ordered = sorted((items[place] for place in taken), key=lambda item: _depth(tests, item))
+        for place, item in zip(taken, ordered, strict=True):
+            items[place] = item
+
+
+def _depth(tests: Any, item: pytest.Item) -> int:
+    """Return which of a class's bases a test comes from."""
+    function: Any = getattr(item, "function", None)
+    bases = getattr(tests, "__mro__", ())
+    name = getattr(function, "__name__", "")
+    return next((n for n, base in enumerate(bases) if vars(base).get(name) is function), len(bases))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Put the promise into the properties of the test, which JUnit reports show."""
     promised = _promised(item)

@@ -29,8 +29,9 @@ def check_bucket(value: object, argument: str = "bucket") -> str:
         InvalidInputError: No bucket can have this name.
     """
     if not isinstance(value, str) or _BUCKET.fullmatch(value) is None:
+        shown = redact(value) if isinstance(value, str) else type(value).__name__  # perhaps a URL, keys and all
         raise InvalidInputError(
-            argument, f"must name a bucket: 3 to 255 letters, digits, dots, dashes and underscores, not {value!r}"
+            argument, f"must name a bucket: 3 to 255 letters, digits, dots, dashes and underscores, not {shown!r}"
         )
     return value
 
@@ -46,7 +47,8 @@ def check_prefix(value: object, argument: str = "prefix") -> str:
     prefix = value.strip("/")
     if "//" in prefix or any(part in {".", ".."} for part in prefix.split("/")):
         raise InvalidInputError(argument, f"{value!r} has a part that is empty or made of dots")
-    if any(ord(character) < 0x20 or character == "\x7f" for character in prefix):
+    if any(ord(character) < 0x20 or character in "\x7f\ufffe\uffff" for character in prefix):
+        # A delete names its keys in XML, which knows no such characters: blobs could be put, and never deleted.
         raise InvalidInputError(argument, f"{value!r} has a control character")
     try:
         size = len(prefix.encode())

@@ -82,7 +82,7 @@ class Bucket:
         Raises:
             FalseContentError: It was false both times.
         """
-        from botocore.exceptions import ClientError, IncompleteReadError, ReadTimeoutError, ResponseStreamingError
+        from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
 
         for is_last in (False, True):
             with mapped("get a blob from", self._where, maybe_written=False):
@@ -95,10 +95,13 @@ class Bucket:
                 try:
                     with body:
                         content: bytes = body.read()
-                except (IncompleteReadError, ReadTimeoutError, ResponseStreamingError):
-                    if is_last:
+                except Exception as error:
+                    if not is_last:
+                        continue
+                    if isinstance(error, BotoCoreError):
                         raise
-                    continue
+                    # What urllib3 says of a broken encryption, botocore lets through as it is.
+                    raise ResponseStreamingError(error=error) from error
             if hashlib.sha256(content).hexdigest() == name:
                 return content
         raise FalseContentError
@@ -119,8 +122,8 @@ class Bucket:
                 raise StoreUnavailableError(
                     f"cannot delete {len(wrong)} of {len(keys)} blobs in {self._where}: {first}", maybe_written=True
                 )
-            token = page.get("NextContinuationToken")
-            if not page.get("IsTruncated") or token is None:
+            token = self._following(page)
+            if token is None:
                 return
 
     def page(self, token: str | None) -> tuple[list[StoredBlob], str | None]:
@@ -133,11 +136,24 @@ class Bucket:
             digest = digest_of_file(name)
             if digest is not None and is_thread_folder(folder):
                 blobs.append(StoredBlob(folder, digest, found["Size"], found["LastModified"]))
-        return blobs, page.get("NextContinuationToken") if page.get("IsTruncated") else None
+        return blobs, self._following(page)
 
     def _listed(self, prefix: str, token: str | None) -> Any:
         further = {} if token is None else {"ContinuationToken": token}
         return self._client.list_objects_v2(Bucket=self._name, Prefix=prefix, MaxKeys=_PAGE, **further)
+
+    def _following(self, page: Any) -> str | None:
+        """Return how to ask for the keys behind a page; None at the end.
+
+        Raises:
+            StoreUnavailableError: There are more, and the service does not say how: a part must not be taken for all.
+        """
+        if not page.get("IsTruncated"):
+            return None
+        token: str | None = page.get("NextContinuationToken")
+        if token is None:
+            raise StoreUnavailableError(f"cannot list all blobs in {self._where}: the service does not tell the rest")
+        return token
 
     def _holds(self, key: str, content: bytes) -> bool:
         """Whether this very blob is there, as far as the service can tell without sending it.
@@ -148,9 +164,9 @@ class Bucket:
 
         try:
             found = self._client.head_object(Bucket=self._name, Key=self._root + key)
-        except ClientError:
+        except (ClientError, ValueError):  # or an answer that boto3 cannot read
             return False
-        if found["ContentLength"] != len(content):
+        if found.get("ContentLength") != len(content):
             return False
         if str(found.get("ServerSideEncryption", "")).startswith("aws:kms"):
             return True  # then the ETag is no digest

@@ -16,11 +16,11 @@ def make_client(options: S3Options) -> Any:
     """Return a client, made for `options`; whoever gets it closes it.  Blocks: it imports boto3 and reads files.
 
     Raises:
-        InvalidInputError: There is no such profile.
+        InvalidInputError: There is no such profile, or the endpoint's host has no name that boto3 takes.
     """
     from boto3.session import Session
     from botocore.config import Config
-    from botocore.exceptions import ProfileNotFound
+    from botocore.exceptions import InvalidRegionError, ProfileNotFound
 
     style = options.addressing_style or ("auto" if options.endpoint_url is None else "path")
     config = Config(
@@ -37,7 +37,15 @@ def make_client(options: S3Options) -> Any:
         session = Session(profile_name=options.profile, region_name=options.region)
     except ProfileNotFound as error:
         raise InvalidInputError("profile", f"boto3's configuration has no profile {options.profile!r}") from error
-    client = session.client("s3", endpoint_url=options.endpoint_url, config=config)
+    try:
+        client = session.client("s3", endpoint_url=options.endpoint_url, config=config)
+    except InvalidRegionError as error:
+        raise InvalidInputError("region", f"{options.region!r} is not the name of one") from error
+    except ValueError as error:
+        raise InvalidInputError(
+            "endpoint_url",
+            f"boto3 does not take {options.endpoint_url!r}: a host has letters, digits, dots and dashes, no underscore",
+        ) from error
     if not sends_checksums(client):
         client.meta.events.register_last("before-sign.s3.DeleteObjects", _sign_with_md5)
     return client

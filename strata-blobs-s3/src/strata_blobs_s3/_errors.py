@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from strata_core.errors import StoreUnavailableError
+from strata_core.errors import StoreUnavailableError, StrataError
 
 __all__ = ["code_of", "explained", "mapped"]
 
@@ -78,13 +78,16 @@ def mapped(verb: str, where: str, *, maybe_written: bool | None = None) -> Itera
         maybe_written: Whether it may have been done all the same; None: judge by the error.
 
     Raises:
-        StoreUnavailableError: In place of any error of boto3.
+        StoreUnavailableError: In place of any error of boto3, or of what it uses.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
-    except (BotoCoreError, ClientError, OSError) as error:
+    except StrataError:
+        raise
+    # A ValueError or a LookupError is how boto3 takes an answer that is none of S3's.
+    except (BotoCoreError, ClientError, OSError, ValueError, LookupError) as error:
         unknown = _is_unknown(error) if maybe_written is None else maybe_written
         raise StoreUnavailableError(f"cannot {verb} {where}: {_said(error)}", maybe_written=unknown) from error
 

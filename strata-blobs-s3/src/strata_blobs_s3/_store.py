@@ -88,7 +88,7 @@ class S3BlobStore:
         """Connect, and see whether the bucket can be used.
 
         Raises:
-            InvalidInputError: There is no such profile.
+            InvalidInputError: There is no such profile or region, or boto3 does not take the endpoint.
             StoreUnavailableError: It cannot; the text says why, and what to do.
             UsageError: It is open already.
         """

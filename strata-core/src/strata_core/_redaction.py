@@ -41,7 +41,8 @@ def redact(url: str) -> str:
 def scrub(text: str, url: str) -> str:
     """Return `text` with the secrets of `url`, as written or unescaped, replaced by `***`.
 
-    For the message of a driver, which may quote what it was given.
+    For the message of a driver, which may quote what it was given.  Where it quotes the URL, what `redact` shows stays
+    readable: a password may be a word of it, as in ``postgresql://postgres:postgres@host/postgres``.
     """
     _, end, secret_from = _userinfo(url)
     found = {url[secret_from:end]}
@@ -49,11 +50,15 @@ def scrub(text: str, url: str) -> str:
     found.update(rest[first:last] for first, last in _secret_values(rest))
     found.update([part for secret in found for part in (*secret.split(":"), _AUTHORITY_END.split(secret)[0])])
     found.update([_unescaped(secret) for secret in found], [unquote(secret) for secret in found])
-    text = text.replace(url, redact(url))
-    for secret in sorted(found, key=len, reverse=True):
-        if secret and secret != HIDDEN:
-            text = text.replace(secret, HIDDEN)
-    return text
+    shown = redact(url)
+    scheme = _SCHEME.match(url)
+    kept = [re.escape(part) for part in (shown, scheme and f"{scheme[1]}://") if part]
+    secrets = [secret for secret in sorted(found, key=len, reverse=True) if secret and secret != HIDDEN]
+    pieces = re.split(f"({'|'.join(kept)})", text.replace(url, shown)) if kept else [text]
+    for place in range(0, len(pieces), 2):
+        for secret in secrets:
+            pieces[place] = pieces[place].replace(secret, HIDDEN)
+    return "".join(pieces)
 
 
 def _userinfo(url: str) -> tuple[int, int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from strata_core.clock import micros
@@ -41,8 +42,8 @@ def shown(value: object) -> str:
 
 def check_thread_id(value: object, argument: str = "thread_id") -> str:
     """Return a thread ID as it is: a str of 1 to 512 UTF-8 bytes, without NUL and lone surrogates."""
-    if value and _is_plain(value, MAX_ID_BYTES):
-        return str(value)
+    if type(value) is str and _is_plain_id(value):
+        return value
     return _identifier(value, argument)
 
 
@@ -90,6 +91,12 @@ def check_metadata(metadata: object, argument: str = "metadata") -> Mapping[str,
 def _is_plain(value: object, max_bytes: int) -> bool:
     """Let pass what most texts are, quickly."""
     return type(value) is str and value.isascii() and len(value) <= max_bytes and "\0" not in value
+
+
+@lru_cache(maxsize=1024)
+def _is_plain_id(value: str) -> bool:
+    """Let pass what most identifiers are: each comes again with every save of its thread."""
+    return value != "" and _is_plain(value, MAX_ID_BYTES)
 
 
 def check_int(value: object, argument: str, minimum: int, maximum: int | None = None) -> int:

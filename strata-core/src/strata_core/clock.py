@@ -23,9 +23,7 @@ def _choose_monotonic() -> Callable[[], float]:
     return time.monotonic
 
 
-_elapsed: Final = _choose_monotonic()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Clock(Protocol):
@@ -50,11 +48,9 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return _elapsed()
+    # Asked several times a node: no frame of Python stands between.
+    now: Final = staticmethod(partial(datetime.now, UTC))
+    monotonic: Final = staticmethod(_choose_monotonic())
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -65,7 +61,8 @@ SYSTEM_CLOCK: Final = SystemClock()
 
 def micros(moment: datetime) -> int:
     """Return microseconds since 1970 in UTC, exactly; `moment` must be aware."""
-    return (moment - _EPOCH) // _MICROSECOND
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def from_micros(count: int) -> datetime:

@@ -81,7 +81,7 @@ class Wait:
     on_timeout: str | None = None
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)  # of a frozen class with slots, an instance of as many fields takes several times as long
 class Checkpoint:
     """A snapshot of a thread.
 

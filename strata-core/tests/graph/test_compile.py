@@ -311,3 +311,16 @@ def test_one_graph_runs_in_many_tasks_at_once() -> None:
         assert [n + 2 for n in range(100)] == [result.state["n"] for result in results]
 
     asyncio.run(main())
+
+
+def test_a_circle_of_many_fallbacks_is_told_briefly() -> None:
+    """Each of its nodes is told, with the first few that follow it: not each with all."""
+    graph: Any = StateGraph(dict)
+    for number in range(2_000):
+        graph.add_node(f"n{number}", keep, fallback=f"n{(number + 1) % 2_000}")
+    with pytest.raises(GraphValidationError) as caught:
+        graph.compile()
+    told = [problem.text for problem in caught.value.problems if problem.code == "STRATA_ERR_FALLBACK_CYCLE"]
+
+    assert 2_000 == len(told)
+    assert told[1].endswith("lead back to it: n1 -> n2 -> n3 -> n4 -> n5 -> n6 -> n7 -> n8 -> n9 -> n10 -> ... -> n1")

@@ -363,3 +363,22 @@ def test_a_large_definition_is_checked_in_time_that_grows_with_it() -> None:
     }
 
     assert {ProblemCode.DANGLING_EDGE: 1500} == Counter(problem.code for problem in check_definition(definition))
+
+
+def test_a_name_that_is_too_long_does_not_stand_whole_before_each_problem_behind_it() -> None:
+    """A document of a few megabytes must not be answered with gigabytes."""
+    inner = {f"no such key {number}": 1 for number in range(200)}
+    document = {
+        "schema_version": "1.0.0",
+        "checkpointing": "boundaries",
+        "entry": "A",
+        "nodes": [{"name": "x" * 100_000, "kind": "subgraph", "child": {"schema_version": "1.0.0", **inner}}],
+        "edges": [],
+        "conditional_edges": [],
+        "waits": [],
+    }
+    with pytest.raises(GraphValidationError) as caught:
+        load_definition(json.dumps(document))
+
+    assert 200 < len(caught.value.problems)
+    assert 1_000_000 > len(str(caught.value))

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import pytest
 
-from strata_core.errors import UsageError
+from strata_core.errors import InvalidInputError, UsageError
 from strata_core.graph import CheckpointPolicy, Completed, NodeStarted, StateGraph
 
 new: Any = StateGraph
@@ -323,6 +323,23 @@ class TestDropped:
 
         asyncio.run(main())
 
+    def test_a_run_that_waits_for_a_reader_whom_everybody_forgot_is_destroyed_by_nobody(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Nothing but the stream refers to it then, and both are one piece of garbage: asyncio would complain."""
+
+        async def main() -> None:
+            cycle: list[Any] = [new(Job).add_node("A", lambda state: state).compile().stream("t", Job())]
+            cycle.append(cycle)
+            await anext(cycle[0])
+            await asyncio.sleep(0)
+            del cycle
+            gc.collect()
+
+            assert [] == [record.getMessage() for record in caplog.records]
+
+        asyncio.run(main())
+
     @pytest.mark.parametrize("elsewhere", [False, True])
     def test_the_last_reference_may_go_in_a_cycle_and_in_another_thread(self, world: Any, elsewhere: bool) -> None:
         async def main() -> None:
@@ -375,6 +392,41 @@ class TestDropped:
 
         assert ["Task was destroyed but it is pending!"] == [r.getMessage().partition("\n")[0] for r in caplog.records]
         caplog.clear()
+
+
+@pytest.mark.once("what the loop does; the rows are those of a cancelled caller")
+def test_a_stream_that_fails_by_itself_has_left_its_thread_in_order_by_then(world: Any) -> None:
+    """A state that cannot be copied for its event ends the run: whoever sees the error finds that done."""
+
+    class Stubborn:
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise ZeroDivisionError
+
+    async def main() -> None:
+        returned = asyncio.Event()
+
+        def inside(_: Job) -> Job:
+            returned.set()
+            return Job((Stubborn(),))  # type: ignore[arg-type]  # on purpose
+
+        async with world.open() as store:
+            inner = new(Job).add_node("I", inside).compile()
+            graph = (
+                new(Job)
+                .add_node("A", lambda state: state)
+                .add_map("B", inner, lambda state: [state], lambda before, found: before)
+                .add_edge("A", "B")
+                .compile(checkpointing=CheckpointPolicy.EVERY_NODE, clock=world.clock)
+            )
+            stream = graph.stream("t", Job(), store, buffer=100)
+            await anext(stream)
+            await returned.wait()  # whoever reads is at work, and asks when the run has just been ended
+            with pytest.raises(InvalidInputError, match="cannot be copied"):
+                await anext(stream)
+
+            assert await is_left(world, store)
+
+    asyncio.run(main())
 
 
 @pytest.mark.once("what nodes do when they are cancelled")

@@ -8,7 +8,7 @@ import gc
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import attrs
 import pytest
@@ -506,3 +506,45 @@ def test_one_id_is_not_taken_for_its_letters() -> None:
 
     with pytest.raises(InvalidInputError, match="thread_ids: must be several IDs"):
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"t", ["t"]])
+def test_an_id_that_is_none_is_refused_before_anything_is_copied(wrong: Any) -> None:
+    """Nobody takes the threads behind it for copied."""
+
+    async def main() -> bool:
+        async with Pair() as pair:
+            await fill(pair.old, log_of("t0"))
+            with pytest.raises(InvalidInputError, match=r"^thread_ids\[1\]: must be a str, not "):
+                async for _ in copy_threads(pair.old, pair.new, ["t0", wrong, "t1"]):
+                    pass
+            return await pair.new.load("t0") is None
+
+    assert asyncio.run(main())
+
+
+@pytest.mark.parametrize("wrong", [None, 5])
+def test_ids_that_cannot_be_gone_through_are_refused(wrong: Any) -> None:
+    async def main() -> None:
+        async with Pair() as pair:
+            async for _ in copy_threads(pair.old, pair.new, wrong):
+                pass
+
+    with pytest.raises(InvalidInputError, match="thread_ids: must be several IDs, such as a list, and is one"):
+        asyncio.run(main())
+
+
+def test_a_thread_of_a_newer_format_is_told_and_the_others_copied() -> None:
+    async def main() -> dict[str, str]:
+        async with Pair() as pair:
+            for name in ("a", "b", "c"):
+                await fill(pair.old, log_of(name, 3))
+            rows = cast(MemoryBackend, pair.old._link.backend)._rows["b"]
+            rows[:] = [
+                attrs.evolve(row, version="1.99.0", envelope=row.envelope.replace(row.version.encode(), b"1.99.0"))
+                for row in rows
+            ]
+            copies = copy_threads(pair.old, pair.new, ["a", "b", "c"])
+            return {one.thread_id: type(getattr(one, "error", one)).__name__ async for one in copies}
+
+    assert {"a": "ThreadCopy", "b": "SchemaVersionError", "c": "ThreadCopy"} == asyncio.run(main())

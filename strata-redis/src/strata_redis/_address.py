@@ -16,7 +16,7 @@ from strata_redis._options import check_prefix
 __all__ = ["Address", "Mode", "Target"]
 
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\[\]:,/?#@]+)(?::(\d{1,5}))?")
-_TRUE: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_FLAGS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _REDIS_PORT: Final = 6379
 _SENTINEL_PORT: Final = 26379
 
@@ -129,9 +129,9 @@ def _parameters(query: str, shown: str) -> dict[str, str]:
 
 
 def _flag(text: str, name: str, shown: str) -> bool:
-    if text.lower() not in _TRUE:
+    if text.lower() not in _FLAGS:
         raise InvalidInputError("url", f"{shown!r}: {name}= must be true or false")
-    return _TRUE[text.lower()]
+    return _FLAGS[text.lower()]
 
 
 def _addresses(hosts: str, port: int, shown: str) -> tuple[Address, ...]:
@@ -146,7 +146,7 @@ def _addresses(hosts: str, port: int, shown: str) -> tuple[Address, ...]:
 
 def _database(path: str, parameter: str | None, shown: str) -> int:
     texts = {text for text in (path.strip("/"), parameter) if text}
-    if len(texts) > 1 or not all(text.isdecimal() and text.isascii() for text in texts):
+    if len(texts) > 1 or not all(text.isdecimal() and text.isascii() and len(text) < 10 for text in texts):
         raise InvalidInputError(
             "url", f"{shown!r} must name one database by its number, as in redis://localhost:6379/0"
         )

@@ -59,8 +59,9 @@ SWEEP_EVERY: Final = 60.0
 class RedisBackend(RowBackend):
     """Keeps threads in Redis or Valkey, in one server or a cluster.
 
-    A save is one script, which judges and writes under the server's clock; saves that wait together are one message to
-    each server, with one script a bucket.  A load is one script, too.  Nothing is ever sent twice by itself.
+    A save is one script, which judges and writes under the server's clock.  Saves that wait together are one script;
+    in a cluster they are one message to each server, with one script a bucket.  A load is one script.  No write is ever
+    sent twice by itself.
 
     Args:
         url: Where the servers are; see the README.

@@ -45,18 +45,22 @@ Answer = bytes | int | list["Answer"] | Exception | None
 
 
 class Script:
-    """A Lua script, sent by its digest."""
+    """A Lua script, sent by its digest.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.text = files("strata_redis").joinpath("lua", f"{name}.lua").read_bytes()
+    Args:
+        parts: The files that its text consists of; the last one names it.
+    """
+
+    def __init__(self, *parts: str) -> None:
+        self.name = parts[-1]
+        self.text = b"".join(files("strata_redis").joinpath("lua", f"{part}.lua").read_bytes() for part in parts)
         self.digest = hashlib.sha1(self.text, usedforsecurity=False).hexdigest().encode()
 
     def __repr__(self) -> str:
         return f"Script({self.name!r})"
 
 
-COMMIT: Final = Script("commit")
+COMMIT: Final = Script("index", "commit")
 HEADS: Final = Script("heads")
 ROWS: Final = Script("rows")
 SET_UP: Final = Script("set_up")

@@ -7,6 +7,7 @@ wait for answers when a slot moves, and raises when its connections are all in u
 from __future__ import annotations
 
 import asyncio
+import re
 from binascii import crc_hqx
 from collections.abc import Sequence
 from typing import Any, Final
@@ -19,6 +20,8 @@ from strata_redis._routes import Words, is_stale
 __all__ = ["Cluster", "slot_of"]
 
 SLOTS: Final = 16384
+_REDIRECTED: Final = re.compile(r"(?P<code>MOVED|ASK) (?P<slot>\d{1,5}) (?P<host>\S*):(?P<port>\d{1,5})", re.ASCII)
+"""What a node says that has not the slot of a command; it has no name where it does not know its own."""
 REDIRECTIONS: Final = 8
 """How often a command may be passed on."""
 
@@ -46,7 +49,7 @@ class Cluster:
         self._suspects: set[Address] = set()  # did not answer since the cluster was last asked
         self._lock = asyncio.Lock()
 
-    async def ask(self, commands: Sequence[Words]) -> list[Answer]:
+    async def ask(self, commands: Sequence[Words], *, writes: bool = False) -> list[Answer]:
         answers: list[Answer] = [None] * len(commands)
         targets: dict[int, tuple[Address, bool]] = {}
         waiting = list(range(len(commands)))
@@ -62,7 +65,7 @@ class Cluster:
                 groups.setdefault(target, []).append(at)
             replies = await asyncio.gather(
                 *(
-                    self._ask_node(address, [commands[at][1] for at in group], asking=asking)
+                    self._ask_node(address, [commands[at][1] for at in group], asking=asking, writes=writes)
                     for (address, asking), group in groups.items()
                 )
             )
@@ -70,8 +73,8 @@ class Cluster:
             for ((address, _), group), got in zip(groups.items(), replies, strict=True):
                 for at, answer in zip(group, got, strict=True):
                     answers[at] = answer
-                    if isinstance(answer, ServerError) and answer.code in {"MOVED", "ASK"}:  # it was not done
-                        targets[at] = self._redirected(answer, address)
+                    if isinstance(answer, ServerError) and (said := _REDIRECTED.fullmatch(str(answer))):
+                        targets[at] = self._redirected(said, address)  # it was not done
                         waiting.append(at)
                     elif is_stale(answer):
                         self._is_known = False  # a failover, perhaps: ask the cluster before the next call
@@ -81,21 +84,21 @@ class Cluster:
             waiting.sort()
         return answers
 
-    async def _ask_node(self, address: Address, commands: list[Sequence[bytes]], *, asking: bool) -> list[Answer]:
+    async def _ask_node(
+        self, address: Address, commands: list[Sequence[bytes]], *, asking: bool, writes: bool
+    ) -> list[Answer]:
         node = self._node(address)
         if not asking:
-            return await node.ask(commands)
+            return await node.ask(commands, writes=writes)
         doubled = [words for command in commands for words in ((b"ASKING",), command)]
-        return (await node.ask(doubled))[1::2]
+        return (await node.ask(doubled, writes=writes))[1::2]
 
-    def _redirected(self, answer: ServerError, asked: Address) -> tuple[Address, bool]:
-        _, slot, place = str(answer).split(" ")
-        host, _, port = place.rpartition(":")
-        address = Address(host or asked.host, int(port))
-        if answer.code == "MOVED":
-            self._owners[int(slot)] = address
-            return address, False
-        return address, True
+    def _redirected(self, said: re.Match[str], asked: Address) -> tuple[Address, bool]:
+        """Return where a command is sent on to, and whether for this once."""
+        address = Address(said["host"] or asked.host, int(said["port"]))
+        if said["code"] == "MOVED":
+            self._owners[int(said["slot"])] = address
+        return address, said["code"] == "ASK"
 
     def _owner(self, slot: int) -> Address:
         owner = self._owners.get(slot)

@@ -94,7 +94,9 @@ class Connection:
         except BaseException as error:
             self.abort()
             if isinstance(error, OSError) and error.errno and not isinstance(error, ssl.SSLError):
-                raise type(error)(error.errno, f"{self._address}: {os.strerror(error.errno)}") from None
+                # Of a name that nobody knows, the system's own text says nothing.
+                said = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno)
+                raise type(error)(error.errno, f"{self._address}: {said}") from None
             raise
 
     async def ask(self, commands: Sequence[Sequence[bytes]], timeout: float) -> list[Answer]:
@@ -136,6 +138,8 @@ class _Wire(asyncio.Protocol):
         self._answers: list[Answer] = []
         self._missing = 0
         self._waiter: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None  # one serves many calls: it costs more than to look at a clock
         self.lost: BaseException | None = None
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
@@ -143,17 +147,32 @@ class _Wire(asyncio.Protocol):
         self._answers, self._missing = [], count
         if self.lost is None:
             self._waiter = self._loop.create_future()
-            timer = self._loop.call_later(timeout, self.abort, TimeoutError())
+            self._watch(self._loop.time() + timeout)
             try:
                 self._transport.write(content)
                 await self._waiter
             finally:
-                timer.cancel()
                 self._waiter = None
         if self._missing:
             assert self.lost is not None
             self._answers += [Lost(self.lost, sent=True)] * self._missing
         return self._answers
+
+    def _watch(self, deadline: float) -> None:
+        self._deadline = deadline
+        if self._timer is not None and self._timer.when() > deadline:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(deadline, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._waiter is not None:
+            if self._loop.time() < self._deadline:
+                self._watch(self._deadline)
+            else:
+                self.abort(TimeoutError())
 
     def abort(self, why: BaseException) -> None:
         if self.lost is None:
@@ -190,5 +209,7 @@ class _Wire(asyncio.Protocol):
     def _lose(self, why: BaseException) -> None:
         if self.lost is None:
             self.lost = why
+            if self._timer is not None:
+                self._timer.cancel()
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)

@@ -8,7 +8,7 @@ from typing import Final
 from strata_core.errors import CorruptCheckpointError, StoreBusyError, StoreUnavailableError, StrataError
 from strata_redis._calls import Answer, Lost, ServerError
 
-__all__ = ["may_have_happened", "unavailable"]
+__all__ = ["is_cross_slot", "may_have_happened", "unavailable"]
 
 _HINTS: Final = {
     "OOM": "its memory is full; purge, or raise maxmemory",
@@ -25,6 +25,7 @@ _HINTS: Final = {
     "NOAUTH": "it does not let this user in",
     "WRONGPASS": "it does not let this user in",
     "NOPERM": "this user may not do that",
+    "CROSSSLOT": "it takes no script on keys of several slots",
 }
 _CODE: Final = re.compile(rf"\b({'|'.join([*_HINTS, 'WRONGTYPE'])})\b")
 """Codes that a server gives before it does anything.  Before Redis 7.0 a script's error has them in its middle."""
@@ -33,6 +34,11 @@ _CODE: Final = re.compile(rf"\b({'|'.join([*_HINTS, 'WRONGTYPE'])})\b")
 def _code(error: BaseException) -> str:
     found = _CODE.search(str(error))
     return "" if found is None else found[1]
+
+
+def is_cross_slot(answer: Answer) -> bool:
+    """Tell whether a server refused a script because its keys are in several slots."""
+    return isinstance(answer, ServerError) and answer.code == "CROSSSLOT"
 
 
 def may_have_happened(answer: Answer) -> bool:

@@ -2,7 +2,8 @@
 
 The index is one sorted set whose members all have the score 0, so that they stand in the order of their bytes.  A
 thread has a member for everything that it can be found by; each ends in its *place*: the time of its last update as 16
-digits (`moment`), and its ID.
+digits (`moment`), and its ID.  Of a running thread the last digits of the time are 0 (`LAG_DIGITS`), so that its
+members move once in a second and not with every save; listings set the order right.
 
     a<place>                        every thread with rows
     s<state> NUL <place>            its state
@@ -11,7 +12,7 @@ digits (`moment`), and its ID.
     v<graph> NUL <version> NUL <place>
     d<due><place>                   its due time, by `moment`
     l<expiry><thread ID>            its lease, live or not: the expiry as 17 digits
-    r<place>                        a head without rows
+    r<place>                        a head without rows, at 0
     x<deadline><thread ID>          a thread that will expire by itself
 
 So every range but the last ones is in the order of listings, and whether a thread passes another filter is one look-up
@@ -28,7 +29,18 @@ import attrs
 from strata_core.rows import HeadQuery
 from strata_redis._keys import LATEST, moment
 
-__all__ = ["DUE_CUT", "END", "LEASE_CUT", "UNINDEXED", "Window", "due_range", "groups_of", "lease_range"]
+__all__ = [
+    "DUE_CUT",
+    "END",
+    "LEASE_CUT",
+    "RUNNING",
+    "UNINDEXED",
+    "Window",
+    "beginning",
+    "due_range",
+    "groups_of",
+    "lease_range",
+]
 
 END: Final = b"g"
 """Comes after every digit that a place can begin with."""
@@ -36,6 +48,14 @@ DUE_CUT: Final = 17
 """How many bytes stand before the place in a member about a due time."""
 LEASE_CUT: Final = 18
 """How many bytes stand before the thread ID in a member about a lease or a deadline."""
+LAG_DIGITS: Final = 5
+"""How many of a time's 16 digits are 0 in the place of a running thread.
+
+So it stands less than 1.05 seconds before its time of update.  Whoever saves less often than that can bear to have its
+members moved; and for a page no more threads are looked at in vain than were saved in the second before its last one.
+"""
+RUNNING: Final = b"srunning\0"
+"""What a member begins with of each running thread."""
 UNINDEXED: Final = "strata."
 """How the keys of metadata begin that are not in the index."""
 
@@ -76,6 +96,11 @@ class Window:
     def bounds(self, prefix: bytes) -> tuple[bytes, bytes]:
         """Return the bounds of a range of the index, as commands take them."""
         return b"[" + prefix + self.lower, b"(" + prefix + self.upper
+
+
+def beginning(place: bytes) -> bytes:
+    """Return the first place at which a running thread may stand that was updated at the time of a place, or later."""
+    return place[: 16 - LAG_DIGITS] + b"0" * LAG_DIGITS if len(place) >= 16 else place
 
 
 def groups_of(query: HeadQuery) -> list[list[bytes]]:

@@ -3,8 +3,8 @@
 Every thread belongs to one of N buckets.  The bucket is the hash tag of all its keys, so that in a cluster one script
 can change a thread and the index of its bucket together:
 
-    {strata:7}t:order-1     one hash a thread: `head`, `facts`, and for each row its record `r0` and its state `s0`; the
-                            thread's own blobs under their digests
+    {strata:7}t:order-1     one hash a thread: `head`, `facts` (see `strata_redis._heads`), and for each row its record
+                            `r0` and its state `s0`; the thread's own blobs under their digests
     {strata:7}index         a sorted set of all that is listed, by text alone; see `strata_redis._index`
     {strata:7}tokens        the counter of lease tokens
     {strata:7}expiring      a hash: what the index holds for threads that will expire
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Final
 from zlib import crc32
 
-__all__ = ["BUCKETS", "EXPIRING", "INDEX", "LATEST", "TOKENS", "Keys", "meta_tag", "moment", "time_of"]
+__all__ = ["BUCKETS", "EXPIRING", "INDEX", "LATEST", "Keys", "meta_tag", "moment", "time_of"]
 
 BUCKETS: Final = 16
 """How many a new store gets."""
@@ -57,6 +57,7 @@ class Keys:
     def __init__(self, prefix: str, buckets: int) -> None:
         self.tags = [f"{{{prefix}:{number}}}".encode() for number in range(buckets)]
         self._threads = [tag + b"t:" for tag in self.tags]
+        self._buckets = [(tag + INDEX, tag + TOKENS, tag + EXPIRING) for tag in self.tags]
 
     def bucket(self, thread: bytes) -> int:
         """Return the number of a thread's bucket."""
@@ -66,6 +67,10 @@ class Keys:
         """Return the key of a thread of that bucket."""
         return self._threads[bucket] + thread
 
-    def skip(self, bucket: int) -> bytes:
-        """Return how many bytes stand before the thread ID, as the scripts take it."""
-        return b"%d" % len(self._threads[bucket])
+    def of_bucket(self, bucket: int) -> tuple[bytes, bytes, bytes]:
+        """Return the names of a bucket's own keys: index, tokens, expiring."""
+        return self._buckets[bucket]
+
+    def skip(self, bucket: int) -> int:
+        """Return how many bytes stand before the thread ID in the keys of a bucket's threads."""
+        return len(self._threads[bucket])

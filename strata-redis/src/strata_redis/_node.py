@@ -32,12 +32,15 @@ class Node:
         self.address = address
         self._connect_timeout = options.connect_timeout.total_seconds()
         self._timeout = options.timeout.total_seconds()
+        self._replicas = options.replicas
+        self._wait = (b"WAIT", b"%d" % options.replicas, b"%d" % (self._timeout * 500 + 1))  # half of the milliseconds
         self._pool = Pool(lambda: Connection(address, login), options.pool_size, self._timeout)
 
-    async def ask(self, commands: Sequence[Sequence[bytes]]) -> list[Answer]:
+    async def ask(self, commands: Sequence[Sequence[bytes]], *, writes: bool = False) -> list[Answer]:
         """Send commands in one go over one connection; return an answer for each.
 
-        Cancelled halfway, it closes the connection: whoever takes the next one reads no answer of somebody else's.
+        Where they write, and replicas must have that, what too few of them received in time is `Lost`.  Cancelled
+        halfway, it closes the connection: whoever takes the next one reads no answer of somebody else's.
         """
         try:
             connection = await self._pool.take()
@@ -49,12 +52,28 @@ class Node:
                     await connection.open(self._connect_timeout)
                 except (OSError, TimeoutError, ServerError) as error:
                     return [Lost(error, sent=False)] * len(commands)
+            if writes and self._replicas:
+                return self._received(await connection.ask([*commands, self._wait], self._timeout))
             return await connection.ask(commands, self._timeout)
         except BaseException:
             connection.abort()
             raise
         finally:
             self._pool.give(connection)
+
+    def _received(self, answers: list[Answer]) -> list[Answer]:
+        """Return answers without the last one, which tells how many replicas have what the others are about."""
+        count = answers.pop()
+        if isinstance(count, int) and count >= self._replicas:
+            return answers
+        why: BaseException
+        if isinstance(count, Lost):
+            why = count.cause
+        elif isinstance(count, Exception):
+            why = count
+        else:
+            why = ConnectionError(f"{self.address}: {count!r} of {self._replicas} replicas have the write")
+        return [answer if isinstance(answer, Exception) else Lost(why, sent=True) for answer in answers]
 
     async def close(self) -> None:
         """Disconnect."""

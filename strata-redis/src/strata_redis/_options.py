@@ -17,6 +17,7 @@ _UNFIT: Final = re.compile(r"[{}\s\x00-\x1f\x7f]")
 _LONGEST_PREFIX: Final = 256
 _MOST_BUCKETS: Final = 1024
 _MOST_CONNECTIONS: Final = 10_000
+_MOST_REPLICAS: Final = 1_000
 _LONGEST_WAIT: Final = timedelta(hours=1)
 _LONGEST_LIFE: Final = timedelta(days=36_500)
 
@@ -44,10 +45,10 @@ def _prefix(_: object, attribute: attrs.Attribute[str], value: object) -> None:
     check_prefix(value, attribute.name)
 
 
-def _count(most: int) -> Callable[[object, attrs.Attribute[Any], Any], None]:
+def _count(most: int, least: int = 1) -> Callable[[object, attrs.Attribute[Any], Any], None]:
     def check(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if type(value) is not int or not 1 <= value <= most:
-            raise InvalidInputError(attribute.name, f"must be an int from 1 to {most}, not {value!r}")
+        if type(value) is not int or not least <= value <= most:
+            raise InvalidInputError(attribute.name, f"must be an int from {least} to {most}, not {value!r}")
 
     return check
 
@@ -87,6 +88,9 @@ class RedisOptions:
         pool_size: At most this many connections to each server; whoever needs one more waits.
         connect_timeout: How long it may take to connect.
         timeout: How long a server may take to answer, and a connection of the pool to become free.
+        replicas: By how many replicas of its server a write must have been received before it counts as done, by
+            ``WAIT``.  Where fewer have it after half of `timeout`, the write fails as `StoreUnavailableError` with
+            ``maybe_written``: it stands on the master.  0 waits for none.
         finished_thread_ttl: How long a thread lives after a save that leaves it completed or ended; any other save of
             the thread clears that.  None is for ever.  Cannot be used with an external blob store.
         ca_file: Certificates to trust with ``rediss://``; None is the system's.
@@ -101,6 +105,7 @@ class RedisOptions:
     pool_size: int = attrs.field(default=8, validator=_count(_MOST_CONNECTIONS))
     connect_timeout: timedelta = attrs.field(default=timedelta(seconds=5), validator=_wait)
     timeout: timedelta = attrs.field(default=timedelta(seconds=10), validator=_wait)
+    replicas: int = attrs.field(default=0, validator=_count(_MOST_REPLICAS, least=0))
     finished_thread_ttl: timedelta | None = attrs.field(default=None, validator=_life)
     ca_file: str | None = attrs.field(default=None, validator=_text)
     certificate_file: str | None = attrs.field(default=None, validator=_text)

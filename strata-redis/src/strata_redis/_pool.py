@@ -67,7 +67,10 @@ class Pool:
             self._free.append(connection)
 
     async def close(self) -> None:
-        """Disconnect what is free, and the rest when it is given back."""
+        """Disconnect what is free, and the rest when it is given back.  Cancelled, it has done so all the same."""
         self._is_closed = True
-        while self._free:
-            await self._free.pop().close()
+        free, self._free = self._free, []
+        for connection in free:
+            connection.abort()
+        for connection in free:
+            await connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from strata_core.errors import CorruptCheckpointError, StoreBusyError
 from strata_core.rows import Head, Row
 from strata_redis._calls import ROWS, Answer, Call
 from strata_redis._errors import unavailable
-from strata_redis._heads import heads_call, heads_from
+from strata_redis._heads import RECORD, heads_call, heads_from
 from strata_redis._keys import Keys
 from strata_redis._server import Server
 
@@ -54,7 +55,7 @@ async def read_rows(
             if not rows or rows[-1].sequence >= end:
                 return rows
             latest = rows[-1]
-            arguments = [b"0", b"%d" % end, asked[2], b"%d" % (latest.sequence + 1), latest.write_id.hex().encode()]
+            arguments = [b"0", b"%d" % end, asked[2], b"%d" % (latest.sequence + 1), latest.write_id]
     raise StoreBusyError(f"{where}: thread {thread_id!r} was purged and begun again during each of {ROUNDS} reads")
 
 
@@ -83,7 +84,8 @@ def _row(thread_id: str, sequence: int, record: bytes | None, body: bytes | None
     if record is None or body is None:
         raise CorruptCheckpointError(thread_id, sequence, "is missing from the thread's hash")
     try:
-        whole_at, version, write_id, envelope = record.split(b" ", 3)
-        return Row(sequence, int(whole_at), bytes.fromhex(write_id.decode()), version.decode(), envelope, body)
-    except ValueError as error:
+        whole_at, write_id = RECORD.unpack_from(record)
+        version, envelope = record[RECORD.size :].split(b" ", 1)
+        return Row(sequence, whole_at, write_id, version.decode(), envelope, body)
+    except (ValueError, struct.error) as error:
         raise CorruptCheckpointError(thread_id, sequence, f"has a record that cannot be read: {error}") from error

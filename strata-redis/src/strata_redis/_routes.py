@@ -19,10 +19,11 @@ Words = tuple[bytes, Sequence[bytes]]
 class Route(Protocol):
     """Takes commands to the servers that have their keys."""
 
-    async def ask(self, commands: Sequence[Words]) -> list[Answer]:
+    async def ask(self, commands: Sequence[Words], *, writes: bool = False) -> list[Answer]:
         """Return an answer for each command; commands of one server go in one message, in order.
 
-        A command that a server passed on to another one had not been done; it is sent there.  No other is sent twice.
+        Where they write, each server's replicas may have to receive that: see `Node.ask`.  A command that a server
+        passed on to another one had not been done; it is sent there.  No other is sent twice.
         """
         ...
 
@@ -37,8 +38,8 @@ class Single:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    async def ask(self, commands: Sequence[Words]) -> list[Answer]:
-        return await self._node.ask([words for _, words in commands])
+    async def ask(self, commands: Sequence[Words], *, writes: bool = False) -> list[Answer]:
+        return await self._node.ask([words for _, words in commands], writes=writes)
 
     async def close(self) -> None:
         await self._node.close()
@@ -61,7 +62,7 @@ class Sentinels:
         self._master: Node | None = None
         self._lock = asyncio.Lock()
 
-    async def ask(self, commands: Sequence[Words]) -> list[Answer]:
+    async def ask(self, commands: Sequence[Words], *, writes: bool = False) -> list[Answer]:
         master = self._master
         if master is None:
             async with self._lock:
@@ -71,7 +72,7 @@ class Sentinels:
                     if isinstance(found, Lost):
                         return [found] * len(commands)
                     master = self._master = found
-        answers = await master.ask([words for _, words in commands])
+        answers = await master.ask([words for _, words in commands], writes=writes)
         if any(is_stale(answer) for answer in answers) and self._master is master:
             self._master = None
             await master.close()

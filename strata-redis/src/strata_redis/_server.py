@@ -20,27 +20,31 @@ class Server:
     Args:
         route: How to reach the servers.
         only_reads: Have the server make sure that scripts write nothing, where it can (from Redis 7.0 on).
+        spans: Whether a script may have keys of several buckets; whoever finds out that it may not says so.
+        waits: Whether replicas must receive what is written.
     """
 
-    def __init__(self, route: Route, *, only_reads: bool) -> None:
+    def __init__(self, route: Route, *, only_reads: bool, spans: bool, waits: bool) -> None:
         self._route = route
         self._only_reads = only_reads
+        self.spans = spans
+        self.waits = waits
 
-    async def run(self, calls: Sequence[Call]) -> list[Answer]:
-        """Return an answer for each call.
+    async def run(self, calls: Sequence[Call], *, writes: bool = False) -> list[Answer]:
+        """Return an answer for each call; where they write, replicas may have to receive that.
 
         A script that a server does not know, because it is new there, was restarted, took over from another one or had
         its scripts flushed, was not done, and is sent in full.
         """
-        answers = await self._send(calls, in_full=False)
+        answers = await self._send(calls, writes=writes)
         if self._only_reads and any(_is_unknown_command(answer) for answer in answers):
             self._only_reads = False
-            answers = await self._send(calls, in_full=False)
+            answers = await self._send(calls)
         unknown = [
             at for at, answer in enumerate(answers) if isinstance(answer, ServerError) and answer.code == "NOSCRIPT"
         ]
         if unknown:
-            again = await self._send([calls[at] for at in unknown], in_full=True)
+            again = await self._send([calls[at] for at in unknown], in_full=True, writes=writes)
             for at, answer in zip(unknown, again, strict=True):
                 answers[at] = answer
         return answers
@@ -58,9 +62,10 @@ class Server:
                 answers[at] = answer
         return answers
 
-    async def _send(self, calls: Sequence[Call], *, in_full: bool) -> list[Answer]:
+    async def _send(self, calls: Sequence[Call], *, in_full: bool = False, writes: bool = False) -> list[Answer]:
+        only_reads = self._only_reads
         return await self._route.ask(
-            [(call.tag, call.words(in_full=in_full, only_reads=self._only_reads)) for call in calls]
+            [(call.tag, call.words(in_full=in_full, only_reads=only_reads)) for call in calls], writes=writes
         )
 
     async def close(self) -> None:
@@ -71,12 +76,14 @@ class Server:
 def connect(target: Target, options: RedisOptions, *, only_reads: bool) -> Server:
     """Return the servers that a URL leads to; no connection is made yet."""
     make = node_maker(target, options)
+    route: Route
     if target.mode is Mode.CLUSTER:
-        return Server(Cluster(target.addresses, make), only_reads=only_reads)
-    if target.mode is Mode.SENTINEL:
-        sentinels = Sentinels(target.addresses, target.master, sentinel_maker(target, options), make)
-        return Server(sentinels, only_reads=only_reads)
-    return Server(Single(make(target.addresses[0])), only_reads=only_reads)
+        route = Cluster(target.addresses, make)
+    elif target.mode is Mode.SENTINEL:
+        route = Sentinels(target.addresses, target.master, sentinel_maker(target, options), make)
+    else:
+        route = Single(make(target.addresses[0]))
+    return Server(route, only_reads=only_reads, spans=target.mode is not Mode.CLUSTER, waits=options.replicas > 0)
 
 
 def _is_broken(answer: Answer) -> bool:

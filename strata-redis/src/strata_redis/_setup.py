@@ -46,7 +46,8 @@ async def set_up(server: Server, options: RedisOptions, where: str, *, create: b
             Call(tag, new, SET_UP, (tag, tag + b"scratch")),
             Call(tag, (b"INFO", b"memory")),
             Call(tag, (b"INFO", b"persistence")),
-        ]
+        ],
+        writes=True,
     )
     keys = _keys(answer, options, where)
     _warn(memory, persistence, where)

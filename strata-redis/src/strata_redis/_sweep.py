@@ -50,7 +50,7 @@ async def sweep(server: Server, keys: Keys, where: str) -> int:
 def _sweep_call(keys: Keys, bucket: int, threads: list[bytes]) -> Call:
     tag = keys.tags[bucket]
     names = [tag + INDEX, tag + EXPIRING, *(keys.thread(bucket, thread) for thread in threads)]
-    return Call(tag, (keys.skip(bucket),), SWEEP, names)
+    return Call(tag, (b"%d" % keys.skip(bucket),), SWEEP, names)
 
 
 def _checked(answers: list[Any], where: str) -> list[Any]:

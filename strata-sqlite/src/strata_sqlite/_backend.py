@@ -19,6 +19,7 @@ from strata_sqlite._commit import commit
 from strata_sqlite._connection import Connection
 from strata_sqlite._errors import translated
 from strata_sqlite._files import check, open_reader, open_writer, set_up, too_old
+from strata_sqlite._known import KnownHeads
 from strata_sqlite._list import list_heads
 from strata_sqlite._options import SqliteOptions
 from strata_sqlite._read import read_blobs, read_head, read_rows
@@ -50,7 +51,8 @@ class SqliteBackend(RowBackend):
     """Keeps threads in one SQLite file, which several processes may share.
 
     One connection writes: a batch is one transaction and one hop to its thread.  Two read, one of them listings, so
-    that a long listing holds up neither writes nor loads.  Nothing is held between two calls.
+    that a long listing holds up neither writes nor loads.  No lock or transaction is held between two calls; the heads
+    written last are kept in memory, and taken for true as long as no other connection has written.
 
     Args:
         path: The database file; a relative one is taken from the current folder when the store is opened.
@@ -79,6 +81,7 @@ class SqliteBackend(RowBackend):
         self._writer: Connection | None = None
         self._reader: Connection | None = None
         self._lister: Connection | None = None
+        self._known = KnownHeads()
         self._read_only = False
         self._missing: asyncio.Lock | None = None  # while the file is not there, and opening it was not to create it
         self._version = 0  # of the file's schema, as far as it was looked at
@@ -92,6 +95,7 @@ class SqliteBackend(RowBackend):
         self._path = os.path.abspath(self._name)  # noqa: ASYNC240, PTH100  # looks at no disk
         self._read_only = read_only
         self._version = 0
+        self._known = KnownHeads()  # of the writer that is opened now or later, and only used on its thread
         must_exist = not read_only and setup is Setup.NEVER
         if must_exist and not os.path.exists(self._path):  # noqa: ASYNC240, PTH110  # one look
             self._missing = asyncio.Lock()
@@ -158,9 +162,9 @@ class SqliteBackend(RowBackend):
         thread_id = batch[0].thread_id if len(batch) == 1 else None
         if self._version < VERSION:
             return await self._write(
-                self._checked, VERSION, commit, self._clock, batch, self._patience, thread_id=thread_id
+                self._checked, VERSION, commit, self._known, self._clock, batch, self._patience, thread_id=thread_id
             )
-        return await self._write(commit, self._clock, batch, self._patience, thread_id=thread_id)
+        return await self._write(commit, self._known, self._clock, batch, self._patience, thread_id=thread_id)
 
     async def read_head(self, thread_id: str) -> Head | None:
         return await self._read(self._reader, thread_id, read_head, self._clock, thread_id)

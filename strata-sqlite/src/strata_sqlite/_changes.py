@@ -8,24 +8,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Final
 
 from strata_core.rows import Commit, Head
-from strata_sqlite._heads import (
-    ALL,
-    LEASE,
-    PROGRESS,
-    fields,
-    has_metadata,
-    lease,
-    metadata_from,
-    metadata_text,
-    progress,
-    put,
-    values_list,
-)
+from strata_sqlite._heads import ALL, ENDING, LEASE, PROGRESS, fields, lease, metadata_text, progress, put, values_list
+from strata_sqlite._known import LONGEST_METADATA, Known
 
 __all__ = ["Changes", "insert_rows"]
 
@@ -35,10 +24,7 @@ _SIZES: Final = (64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 Few sizes, so that few statements are kept prepared; fifty are two statements.  At 17 parameters each, the largest is
 far below SQLite's limit of 32,766.
 """
-_EXTERNAL: Final = 5
-_SLOW: Final = slice(11, 14)
-"""In a record of `JUDGED`: due and graph, which few saves change."""
-_METADATA: Final = 14
+_NO_METADATA: Final[Mapping[str, str]] = {}
 
 
 @cache
@@ -61,16 +47,23 @@ class Changes:
 
     Args:
         token: The store's token counter.
-        last_thread: The highest thread number in use.
+        last_thread: A thread number that no thread is above.
+
+    Attributes:
+        token: As it is afterwards.
+        last_thread: As it is afterwards.
+        heads: The threads that change, as they are afterwards; None for one that goes.
     """
 
     def __init__(self, token: int, last_thread: int) -> None:
-        self._token = self._first_token = token
-        self._last_thread = last_thread
+        self.token = self._first_token = token
+        self.last_thread = last_thread
+        self.heads: dict[str, Known | None] = {}
         # The values of a kind of statement, record after record.
         self._new: list[Any] = []
         self._changed: list[Any] = []
         self._progress: list[Any] = []
+        self._endings: list[Any] = []
         self._leases: list[Any] = []
         self._rows: list[Any] = []
         self._pairs: list[Any] = []
@@ -81,47 +74,52 @@ class Changes:
 
     def new_token(self) -> int:
         """Return the next lease token."""
-        self._token += 1
-        return self._token
+        self.token += 1
+        return self.token
 
-    def add(self, commit: Commit, record: tuple[Any, ...] | None, new: Head | None) -> None:
+    def add(self, commit: Commit, known: Known | None, new: Head | None) -> None:
         """Take down what an accepted commit does.
 
         Args:
             commit: The commit.
-            record: The thread's record of `JUDGED`; None for none.
-            new: The head that follows; None for none.
+            known: The thread's head before; None for none.
+            new: The head that follows, to be kept; None for none.
         """
         row = commit.row
-        if record is None:
+        small = True
+        if known is None:
             if new is None:
                 return
-            self._last_thread = thread = self._last_thread + 1
+            self.last_thread = thread = self.last_thread + 1
             stored = metadata_text(new.metadata)
             self._new += (*fields(thread, new, stored), new.thread_id)
-            self._change_pairs(thread, None, stored)
+            small = self._change_metadata(thread, _NO_METADATA, new, stored)
         else:
-            thread = record[0]
+            thread, old, small = known
             if commit.erase or new is None:
                 self._erased.append(thread)
-                self._change_pairs(thread, record[_METADATA], None)
+                self._change_pairs(thread, old.metadata, _NO_METADATA)
                 if new is None:
                     self._gone.append(thread)
+                    self.heads[commit.thread_id] = None
                     return
                 self._changed += fields(thread, new, None)
+                small = True
             elif row is None:
                 self._leases += lease(thread, new)
-            elif (
-                commit.lease is None  # then the lease stays as it is
-                and (record[_EXTERNAL] or not commit.external)
-                and record[_SLOW] == (new.due, new.graph_id, new.graph_version)
-                and has_metadata(record[_METADATA], new.metadata)
-            ):
-                self._progress += progress(thread, new)
+            elif new.metadata == old.metadata:
+                new.metadata = old.metadata  # not the caller's own, which he may change
+                if new.due != old.due or new.graph_id != old.graph_id or new.graph_version != old.graph_version:
+                    self._changed += fields(thread, new, metadata_text(new.metadata))
+                elif commit.lease is None and new.external == old.external:  # then the lease stays as it is
+                    self._progress += progress(thread, new)
+                else:
+                    self._endings += progress(thread, new) + lease(thread, new)[1:]
             else:
                 stored = metadata_text(new.metadata)
                 self._changed += fields(thread, new, stored)
-                self._change_pairs(thread, record[_METADATA], stored)
+                small = self._change_metadata(thread, old.metadata, new, stored)
+        self.heads[commit.thread_id] = (thread, new, small)
         if row is not None and not commit.erase:
             self._rows += (
                 thread,
@@ -135,12 +133,16 @@ class Changes:
             for digest, content in commit.blobs:
                 self._blobs.append((thread, digest, content))
 
-    def _change_pairs(self, thread: int, before: str | None, after: str | None) -> None:
-        if before == after:
-            return
-        old, new = metadata_from(before).items(), metadata_from(after).items()
-        self._old_pairs += [(key, value, thread) for key, value in old - new]
-        for key, value in new - old:
+    def _change_metadata(self, thread: int, old: Mapping[str, str], new: Head, stored: str | None) -> bool:
+        """Take down the pairs that come and go, and tell whether those that stay are few enough to be kept."""
+        new.metadata = dict(new.metadata)
+        self._change_pairs(thread, old, new.metadata)
+        return stored is None or len(stored) <= LONGEST_METADATA
+
+    def _change_pairs(self, thread: int, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        before, after = old.items(), new.items()
+        self._old_pairs += [(key, value, thread) for key, value in before - after]
+        for key, value in after - before:
             self._pairs += (key, value, thread)
 
     def write(self, db: sqlite3.Connection) -> None:
@@ -154,15 +156,21 @@ class Changes:
         if self._gone:
             gone = (json.dumps(self._gone),)
             db.execute("DELETE FROM strata_heads WHERE thread IN (SELECT value FROM json_each(?))", gone)
-        for columns, heads in ((ALL, self._changed), (PROGRESS, self._progress), (LEASE, self._leases)):
-            _execute(db, partial(put, columns), heads, 1 + len(columns))
+        for columns, heads in (
+            (ALL, self._changed),
+            (PROGRESS, self._progress),
+            (ENDING, self._endings),
+            (LEASE, self._leases),
+        ):
+            if heads:
+                _execute(db, partial(put, columns), heads, 1 + len(columns))
         _execute(db, partial(put, ()), self._new, 1 + len(ALL) + 1)
         _execute(db, insert_rows, self._rows, 7)
         _execute(db, _insert_pairs, self._pairs, 3)
         if self._blobs:
             db.executemany("INSERT OR IGNORE INTO strata_blobs(thread, digest, content) VALUES (?, ?, ?)", self._blobs)
-        if self._token != self._first_token:
-            db.execute("UPDATE strata_counters SET token = ?", (self._token,))
+        if self.token != self._first_token:
+            db.execute("UPDATE strata_counters SET token = ?", (self.token,))
 
 
 def _execute(db: sqlite3.Connection, statement: Callable[[int], str], values: list[Any], width: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from strata_core.rows import Head
@@ -12,14 +12,12 @@ from strata_sqlite._schema import STATES
 
 __all__ = [
     "ALL",
-    "JUDGED",
+    "ENDING",
     "LEASE",
     "PROGRESS",
     "READ",
     "fields",
-    "has_metadata",
     "head_from",
-    "judged_head",
     "lease",
     "metadata_from",
     "metadata_text",
@@ -52,14 +50,14 @@ PROGRESS: Final = ALL[:5]
 """What an ordinary save changes: of the indexes, only `strata_heads_by_state` has to be written."""
 LEASE: Final = ALL[9:]
 """What a commit without a row changes: of the indexes, only `strata_heads_by_lease` has to be written."""
+ENDING: Final = PROGRESS + LEASE
+"""What a save changes with which the lease is taken or given back."""
 READ: Final = ", ".join(f"h.{column}" for column in ("thread", "thread_id", *ALL))
 """What `head_from` takes."""
-JUDGED: Final = ", ".join(f"h.{column}" for column in ("thread", "thread_id", *ALL[:3], *LEASE, *ALL[5:9]))
-"""What `judged_head` takes, and after it what few saves change: due, graph and metadata."""
 
-_SHORT: Final = 1_000
-"""Stored metadata up to this length is remembered as it was parsed."""
-_NO_METADATA: Final[Mapping[str, str]] = {}
+_NULL: Final = bytearray()
+"""Stands for NULL; in these columns no other value is a blob."""
+_PLACES: Final = dict.fromkeys(("due", "graph_id", "graph_version", "metadata"), "nullif(?, x'')")
 _STATE_NAMES: Final = {number: state for state, number in STATES.items()}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -72,18 +70,6 @@ def metadata_text(metadata: Mapping[str, str]) -> str | None:
 def metadata_from(text: str | None) -> dict[str, str]:
     """Return stored metadata."""
     return {} if text is None else json.loads(text)
-
-
-def has_metadata(text: str | None, metadata: Mapping[str, str]) -> bool:
-    """Tell whether stored metadata is this, in whatever order."""
-    if text is None or not metadata:
-        return text is None and not metadata
-    return (_parsed(text) if len(text) <= _SHORT else metadata_from(text)) == metadata
-
-
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> dict[str, str]:
-    return metadata_from(text)
 
 
 def head_from(record: tuple[Any, ...], now: int, *, envelope: bytes = b"") -> Head:
@@ -112,32 +98,8 @@ def head_from(record: tuple[Any, ...], now: int, *, envelope: bytes = b"") -> He
     )
 
 
-def judged_head(record: tuple[Any, ...], now: int) -> Head:
-    """Return what a judge needs of the head that a record of `JUDGED` holds: neither state, time nor metadata."""
-    _, thread_id, sequence, whole_at, write_ids, external, token, owner, expires, lease_id, closing = record[:11]
-    return Head(
-        thread_id,
-        sequence,
-        whole_at,
-        write_ids,
-        "",
-        0,
-        None,
-        None,
-        None,
-        _NO_METADATA,
-        external != 0,
-        token,
-        owner,
-        expires,
-        lease_id,
-        closing != 0,
-        now,
-    )
-
-
-# The driver looks for an adapter for each value that is no plain int, float, str or bytearray, which costs a thousand
-# instructions.  So what every save binds is neither bytes nor a bool nor None.
+# The driver looks for an adapter for each value that is no plain int, float, str or bytearray, which costs thousands of
+# instructions.  So nothing that is bound is bytes, a bool or None: NULL is bound as `_NULL`.
 
 
 def progress(thread: int, head: Head) -> tuple[Any, ...]:
@@ -170,10 +132,10 @@ def fields(thread: int, head: Head, metadata: str | None) -> tuple[Any, ...]:
     """Return the thread number and the values of `ALL`."""
     return (
         *progress(thread, head),
-        head.due,
-        head.graph_id,
-        head.graph_version,
-        metadata,
+        _NULL if head.due is None else head.due,
+        _NULL if head.graph_id is None else head.graph_id,
+        _NULL if head.graph_version is None else head.graph_version,
+        _NULL if metadata is None else metadata,
         *lease(thread, head)[1:],
     )
 
@@ -194,7 +156,7 @@ def put(columns: tuple[str, ...], count: int) -> str:
     every = ("thread", *ALL, "thread_id")
     given = (every[0], *columns) if columns else every
     others = [column for column in every if column not in given]
-    values = f"({', '.join(['?'] * len(given) + ['0'] * len(others))})"
+    values = f"({', '.join([_PLACES.get(column, '?') for column in given] + ['0'] * len(others))})"
     statement = f"INSERT INTO strata_heads({', '.join((*given, *others))}) VALUES {', '.join([values] * count)}"  # noqa: S608
     if not columns:
         return statement

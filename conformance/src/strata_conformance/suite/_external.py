@@ -84,11 +84,11 @@ class ExternalBlobTests(PortTests):
 
     @promise("external-3")
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
-    async def test_a_false_blob_is_an_error(self, open_store: OpenStore) -> None:
+    async def test_a_false_blob_is_an_error(self, open_store: OpenStore, external_blobs: BlobStore) -> None:
         """A load whose blob does not match its digest raises CorruptCheckpointError, which names the thread and the
         checkpoint.
         """
-        blobs = LyingBlobs()
+        blobs = LyingBlobs(external_blobs)
         async with open_store(offload=Offload(threshold=100, blobs=blobs)) as store:
             await store.save(checkpoint(state={"big": BIG}))
             await store.load("t")
@@ -123,11 +123,13 @@ class ExternalBlobTests(PortTests):
     @promise("external-5")
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     @pytest.mark.requires(Capability.RETENTION)
-    async def test_saves_loads_and_purges_with_a_blob_store_can_race(self, open_store: OpenStore) -> None:
+    async def test_saves_loads_and_purges_with_a_blob_store_can_race(
+        self, open_store: OpenStore, external_blobs: BlobStore
+    ) -> None:
         """Saves, loads and purges of the same threads from several handles can race: every load returns a checkpoint
         that somebody saved, or None; a purge of what is left leaves no blob behind.
         """
-        blobs = WaitingBlobs()
+        blobs = WaitingBlobs(external_blobs)
         await race(open_store, Offload(threshold=100, blobs=blobs))
 
         assert [] == await blobs.left()
@@ -135,13 +137,13 @@ class ExternalBlobTests(PortTests):
     @promise("external-6")
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     async def test_saves_that_are_started_together_keep_their_order_with_a_blob_store(
-        self, open_store: OpenStore
+        self, open_store: OpenStore, external_blobs: BlobStore
     ) -> None:
         """With a blob store too, saves to one thread that one handle starts without waiting are stored in the order of
         the calls, those whose values are put into the blob store first and those that have none.
         """
         states = [{"big": BIG + str(n), "n": n} if n % 3 == 0 else {"n": n} for n in range(20)]
-        async with open_store(offload=Offload(threshold=100, blobs=WaitingBlobs())) as store:
+        async with open_store(offload=Offload(threshold=100, blobs=WaitingBlobs(external_blobs))) as store:
             got = await asyncio.gather(*(store.save(checkpoint(state=state)) for state in states))
             await reloads(store, states)
 
@@ -149,9 +151,11 @@ class ExternalBlobTests(PortTests):
 
     @promise("external-7")
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
-    async def test_a_save_that_waits_for_the_blob_store_is_nobodys_lease(self, open_store: OpenStore) -> None:
+    async def test_a_save_that_waits_for_the_blob_store_is_nobodys_lease(
+        self, open_store: OpenStore, external_blobs: BlobStore
+    ) -> None:
         """While a save waits for the blob store, the thread is nobody's: no lease is shown, and one can be taken."""
-        blobs = WaitingBlobs()
+        blobs = WaitingBlobs(external_blobs)
         async with open_store(offload=Offload(threshold=100, blobs=blobs)) as one, open_store() as two:
             blobs.gate = asyncio.Event()
             saving = asyncio.ensure_future(one.save(checkpoint(state={"big": BIG})))
@@ -171,12 +175,12 @@ class ExternalBlobTests(PortTests):
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     @pytest.mark.requires(Capability.RETENTION)
     async def test_a_cancelled_save_with_a_blob_store_is_in_nobodys_way(
-        self, open_store: OpenStore, late: bool | None
+        self, open_store: OpenStore, late: bool | None, external_blobs: BlobStore
     ) -> None:
         """A save with a blob store that is cancelled at any await is done or not done; nobody waits for it, and a purge
         of the thread leaves none of its blobs.
         """
-        blobs = WaitingBlobs()
+        blobs = WaitingBlobs(external_blobs)
         offload = Offload(threshold=100, blobs=blobs)
         async with open_store(offload=offload) as store, open_store(offload=offload) as other:
 
@@ -205,12 +209,12 @@ class ExternalBlobTests(PortTests):
     @pytest.mark.requires(Capability.EXTERNAL_BLOBS)
     @pytest.mark.requires(Capability.RETENTION)
     async def test_a_cancelled_purge_with_a_blob_store_is_in_nobodys_way(
-        self, open_store: OpenStore, late: bool | None
+        self, open_store: OpenStore, late: bool | None, external_blobs: BlobStore
     ) -> None:
         """A purge with a blob store that is cancelled at any await has taken a thread whole or not at all; nobody waits
         for it, and another purge leaves no blob.
         """
-        blobs = WaitingBlobs()
+        blobs = WaitingBlobs(external_blobs)
         offload = Offload(threshold=100, blobs=blobs)
         async with open_store(offload=offload) as store, open_store(offload=offload) as other:
 

@@ -14,9 +14,9 @@ import attrs
 
 from strata_conformance._samples import BASE, checkpoint, spelled
 from strata_conformance.suite._base import OpenStore, Store
-from strata_core.blobs import InMemoryBlobStore
 from strata_core.capabilities import Capability
 from strata_core.options import Deltas, Offload
+from strata_core.ports import BlobStore
 from strata_core.records import CheckpointStatus, ThreadState
 
 __all__ = ["BIG", "LyingBlobs", "WaitingBlobs", "history_of", "race", "reloads", "writes_and_reloads"]
@@ -133,16 +133,19 @@ async def race(open_store: OpenStore, offload: Offload) -> None:
     assert [None, None] == left
 
 
-class WaitingBlobs(InMemoryBlobStore):
-    """Waits as a network does, and knows what was put into it.
+class WaitingBlobs:
+    """A blob store that waits as a network does, and knows what was put into it.
+
+    Args:
+        blobs: Keeps the blobs.
 
     Attributes:
         waiting: Set once a put has begun.
         gate: Puts wait until it is set, when there is one.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
         self._put: set[tuple[str, str]] = set()
         self.waiting = asyncio.Event()
         self.gate: asyncio.Event | None = None
@@ -151,16 +154,16 @@ class WaitingBlobs(InMemoryBlobStore):
         self._put.add((thread_id, digest))
         self.waiting.set()
         await (self.gate.wait() if self.gate is not None else asyncio.sleep(0))
-        await super().put(thread_id, digest, content)
+        await self._blobs.put(thread_id, digest, content)
         await asyncio.sleep(0)
 
     async def get(self, thread_id: str, digest: str) -> bytes | None:
         await asyncio.sleep(0)
-        return await super().get(thread_id, digest)
+        return await self._blobs.get(thread_id, digest)
 
     async def delete_thread(self, thread_id: str) -> None:
         await asyncio.sleep(0)
-        await super().delete_thread(thread_id)
+        await self._blobs.delete_thread(thread_id)
         await asyncio.sleep(0)
 
     async def left(self) -> list[tuple[str, str]]:
@@ -168,9 +171,19 @@ class WaitingBlobs(InMemoryBlobStore):
         return [blob for blob in sorted(self._put) if await self.get(*blob) is not None]
 
 
-class LyingBlobs(InMemoryBlobStore):
-    lies = False
+class LyingBlobs:
+    """A blob store that gives false contents once `lies` is set."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self.lies = False
+
+    async def put(self, thread_id: str, digest: str, content: bytes) -> None:
+        await self._blobs.put(thread_id, digest, content)
 
     async def get(self, thread_id: str, digest: str) -> bytes | None:
-        content = await super().get(thread_id, digest)
+        content = await self._blobs.get(thread_id, digest)
         return b'"' + content[2:] if self.lies and content else content
+
+    async def delete_thread(self, thread_id: str) -> None:
+        await self._blobs.delete_thread(thread_id)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -246,16 +249,28 @@ class ModelTests(PortTests):
         soak = bool(os.environ.get("STRATA_SOAK"))
         seeded = request.config.getoption("--hypothesis-seed", None) is not None
         chosen = settings().max_examples != DEFAULT_EXAMPLES  # by a profile of the author's
-        run_state_machine_as_test(
-            lambda: Machine(open_store, clock),  # type: ignore[arg-type]  # it takes any factory
-            settings=settings(
-                max_examples=2000 if soak else settings().max_examples if chosen else 30,
-                stateful_step_count=50 if soak else 25,
-                derandomize=not (soak or seeded or chosen),
-                phases=PHASES,
-                database=None,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-                print_blob=False,
-            ),
-        )
+        with _quiet(logging.getLogger("strata_core")):
+            run_state_machine_as_test(
+                lambda: Machine(open_store, clock),  # type: ignore[arg-type]  # it takes any factory
+                settings=settings(
+                    max_examples=2000 if soak else settings().max_examples if chosen else 30,
+                    stateful_step_count=50 if soak else 25,
+                    derandomize=not (soak or seeded or chosen),
+                    phases=PHASES,
+                    database=None,
+                    deadline=None,
+                    suppress_health_check=list(HealthCheck),
+                    print_blob=False,
+                ),
+            )
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Keep warnings out of the report of a failure: hundreds of programs give cause to them, and one is shown."""
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -11,12 +11,11 @@ import attrs
 from strata_core._validation import check_moment
 from strata_core.blobs._names import thread_folder, thread_of_folder
 from strata_core.errors import InvalidInputError
+from strata_core.listing import ThreadWalk, UnreadableThread
 from strata_core.ports import BlobListing, BlobReferences, BlobStore, CheckpointQuery, StoredBlob
 from strata_core.records import ThreadQuery
 
 __all__ = ["BlobCheck", "check_blobs"]
-
-_PAGE = 1000
 
 
 @attrs.frozen
@@ -93,15 +92,13 @@ async def _by_folder(blobs: BlobListing) -> AsyncIterator[tuple[str, list[Stored
 
 
 async def _hashed_folders(store: CheckpointQuery) -> dict[str, str]:
-    """Return the threads whose folders have hashed names, by those names."""
+    """Return the threads whose folders have hashed names, by those names; a thread that cannot be read is one, too."""
     found = {}
-    cursor = None
-    while True:
-        page = await store.list_threads(ThreadQuery(limit=_PAGE, cursor=cursor))
-        for summary in page.threads:
-            folder = thread_folder(summary.thread_id)
+    walk = ThreadWalk(store, ThreadQuery())
+    while not walk.is_over:
+        page = await walk.next_page()
+        for thread in [page] if isinstance(page, UnreadableThread) else page:
+            folder = thread_folder(thread.thread_id)
             if thread_of_folder(folder) is None:
-                found[folder] = summary.thread_id
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
+                found[folder] = thread.thread_id
+    return found

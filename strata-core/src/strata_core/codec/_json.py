@@ -17,7 +17,7 @@ from typing import Any, Final
 from strata_core._validation import shown
 from strata_core.errors import InvalidInputError
 
-__all__ = ["MAX_NESTING", "check_json", "copy_json", "dump_json", "load_json", "quote"]
+__all__ = ["MAX_NESTING", "check_json", "copy_json", "dump_json", "load_json", "quote", "quoted"]
 
 MAX_NESTING: Final = 200
 MAX_DIGITS: Final = 4300
@@ -58,12 +58,16 @@ class _Quoted(dict[str, str]):
         return quoted
 
 
+quoted: Final = _Quoted().__getitem__
+"""A str as JSON text, remembered for a while: for texts of states."""
+
+
 def _make_encoder() -> Callable[[Any], str]:
     """Return the standard library's encoder in its compact form; `json.JSONEncoder` makes a C encoder at each call."""
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:  # an interpreter without it
         return json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
-    encode = make(None, None, _Quoted().__getitem__, None, ":", ",", False, False, False)
+    encode = make(None, None, quoted, None, ":", ",", False, False, False)
     return lambda value: "".join(encode(value, 0))
 
 

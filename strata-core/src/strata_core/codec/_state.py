@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import compress
+from operator import is_not
 from typing import Final
 
 import attrs
 
 from strata_core._validation import shown
+from strata_core.codec._encoded import EncodedState
 from strata_core.codec._json import MAX_NESTING, dump_json, quote
-from strata_core.codec._versions import PLAIN
+from strata_core.codec._versions import DELTA, PLAIN, WITH_BLOBS
 from strata_core.errors import InvalidInputError
 
 __all__ = [
@@ -25,12 +28,13 @@ __all__ = [
     "compose_delta",
     "compose_whole",
     "digest_of",
-    "plain_body",
+    "plain_text",
     "take_snapshot",
 ]
 
 KEPT_TEXT: Final = 2048
 """Longer texts are remembered by a hash: what a cache costs must not grow with the states."""
+_TEXT: Final = frozenset({str})
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None)})
 _NO_SOURCE: Final = object()
 _VALUE_COST: Final = 300
@@ -58,6 +62,11 @@ class Value:
     content: bytes | None = None
     digest: str | None = None
 
+    @property
+    def is_long(self) -> bool:
+        """Whether there is something that need not be remembered."""
+        return self.content is not None or self.mark is not self.member
+
     def blob(self) -> bytes:
         """Return the bytes of the blob, made again from the immutable source if need be."""
         return self.content if self.content is not None else dump_json(self.source)
@@ -69,11 +78,13 @@ class Snapshot:
 
     Attributes:
         values: Its top-level values, in the state's own order.
+        sources: Their sources, in that order.
         cost: What remembering them takes, in bytes, roughly.
         has_long: Whether there is something that need not be remembered.
     """
 
     values: dict[str, Value]
+    sources: list[object]
     cost: int
     has_long: bool
 
@@ -81,7 +92,7 @@ class Snapshot:
         """Drop the long texts; their marks and sources stay."""
         if self.has_long:
             for key, value in self.values.items():
-                if value.content is not None or value.mark is not value.member:
+                if value.is_long:
                     member = value.member if value.digest is not None else None
                     self.values[key] = Value(member, value.mark, value.source, value.cost, None, value.digest)
             self.has_long = False
@@ -104,9 +115,6 @@ class Body:
     digests: Mapping[str, Value]
 
 
-_NO_DIGESTS: Final[Mapping[str, Value]] = {}
-
-
 def digest_of(content: bytes) -> str:
     """Return the name of a blob: ``sha256:`` and 64 hex digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
@@ -124,48 +132,60 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
     Raises:
         InvalidInputError: The state has no exact JSON form; names the path.
     """
-    values: dict[str, Value] = {}
-    known = before.values if before is not None else values
-    cost = _VALUE_COST
-    has_long = False
-    for key, item in _checked(state).items():
-        if type(item) in _IMMUTABLE:
-            if type(key) is str and (old := known.get(key)) is not None and old.source is item:
-                values[key] = old
-                cost += old.cost
-                continue
-            source: object = item
-        else:
-            source = _NO_SOURCE
-        name = _name(key)
-        try:
-            text = dump_json(item, nesting=MAX_NESTING - 1)
-        except InvalidInputError:
-            dump_json(item, f"state.{key}", nesting=MAX_NESTING - 1)  # raises again, with the path
-            raise
-        if threshold is not None and len(text) >= threshold:
-            digest = digest_of(text)
-            value = Value(name + b"null", digest.encode(), source, _cost(source), text, digest)
-            has_long = True
-        elif len(text) <= KEPT_TEXT:
-            member = name + text
-            value = Value(member, member, source, _VALUE_COST + 2 * len(member))
-        else:
-            mark = hashlib.blake2b(text, digest_size=32).digest()
-            value = Value(name + text, mark, source, _cost(source))
-            has_long = True
-        values[key] = value
-        cost += value.cost
-    return Snapshot(values, cost, has_long)
+    content = _checked(state)
+    if before is not None and _TEXT.issuperset(map(type, content)) and [*content] == [*before.values]:
+        return _follow(content, threshold, before)
+    known = {} if before is None else before.values
+    snapshot = Snapshot({}, [], _VALUE_COST, False)
+    for key, item in content.items():
+        value = known.get(key) if type(key) is str else None
+        if value is None or value.source is not item:
+            value = _read(key, item, threshold)
+        snapshot.values[key] = value
+        snapshot.sources.append(value.source)
+        snapshot.cost += value.cost
+        snapshot.has_long = snapshot.has_long or value.is_long
+    return snapshot
 
 
-def plain_body(state: object) -> Body:
-    """Return the body of a whole row without references; what `compose_whole` gives without a threshold.
+def _follow(content: Mapping[str, object], threshold: int | None, before: Snapshot) -> Snapshot:
+    """Return the snapshot of a state with the same keys as the one before: most values are the same objects."""
+    keys, cost, has_long = [*content], before.cost, False
+    values, sources = before.values.copy(), before.sources.copy()
+    for index in compress(range(len(sources)), map(is_not, content.values(), before.sources)):
+        key = keys[index]
+        value = _read(key, content[key], threshold)
+        values[key], sources[index] = value, value.source
+        cost += value.cost - before.values[key].cost
+        has_long = has_long or value.is_long
+    return Snapshot(values, sources, cost, has_long)
+
+
+def _read(key: object, item: object, threshold: int | None) -> Value:
+    """Read one value of a state."""
+    source = item if type(item) in _IMMUTABLE else _NO_SOURCE
+    name = _name(key)
+    try:
+        text = dump_json(item, nesting=MAX_NESTING - 1)
+    except InvalidInputError:
+        dump_json(item, f"state.{key}", nesting=MAX_NESTING - 1)  # raises again, with the path
+        raise
+    if threshold is not None and len(text) >= threshold:
+        digest = digest_of(text)
+        return Value(name + b"null", digest.encode(), source, _cost(source), text, digest)
+    member = name + text
+    if len(text) <= KEPT_TEXT:
+        return Value(member, member, source, _VALUE_COST + 2 * len(member))
+    return Value(member, hashlib.blake2b(text, digest_size=32).digest(), source, _cost(source))
+
+
+def plain_text(state: object) -> bytes:
+    """Return the text of a body that is whole and names no blob; what `compose_whole` gives without a threshold.
 
     Raises:
         InvalidInputError: As `take_snapshot`.
     """
-    return Body(PLAIN, True, dump_json(_checked(state)), _NO_DIGESTS)
+    return state.text if type(state) is EncodedState else dump_json(_checked(state))
 
 
 def compose_whole(snapshot: Snapshot) -> Body:
@@ -174,7 +194,7 @@ def compose_whole(snapshot: Snapshot) -> Body:
     digests = _digests(snapshot.values)
     if not digests:
         return Body(PLAIN, True, text, digests)
-    return Body("1.9.0", True, b'{"whole":' + text + b',"blobs":' + _references(snapshot.values) + b"}", digests)
+    return Body(WITH_BLOBS, True, b'{"whole":' + text + b',"blobs":' + _references(snapshot.values) + b"}", digests)
 
 
 def compose_delta(snapshot: Snapshot, base: Snapshot, sequence: int) -> Body | None:
@@ -187,25 +207,26 @@ def compose_delta(snapshot: Snapshot, base: Snapshot, sequence: int) -> Body | N
     """
     new, old = snapshot.values, base.values
     gone: list[str] = []
-    if list(new) != list(old):
+    if [*new] == [*old]:
+        others = compress(new.items(), map(is_not, new.values(), old.values()))
+        changed = {key: value for key, value in others if old[key].mark != value.mark}
+    else:
         gone = [key for key in old if key not in new]
         order = [key for key in old if key in new] + [key for key in new if key not in old]
-        if order != list(new):
+        if order != [*new]:
             return None
-    changed = {
-        key: value
-        for key, value in new.items()
-        if (was := old.get(key)) is not value and (was is None or was.mark != value.mark)
-    }
+        changed = {key: value for key, value in new.items() if key not in old or old[key].mark != value.mark}
     unset = b",".join([quote(key).encode() for key in gone])
     text = b'{"base":%d,"set":%b,"unset":[%b]' % (sequence, _object(changed), unset)
     digests = _digests(changed)
     if not digests:
-        return Body("1.8.0", False, text + b"}", digests)
-    return Body("1.9.0", False, text + b',"blobs":' + _references(changed) + b"}", digests)
+        return Body(DELTA, False, text + b"}", digests)
+    return Body(WITH_BLOBS, False, text + b',"blobs":' + _references(changed) + b"}", digests)
 
 
 def _checked(state: object) -> dict[str, object]:
+    if type(state) is EncodedState:
+        return state.content()
     if type(state) is not dict:
         raise InvalidInputError("frozen_state", f"must be a dict (a JSON object), not {type(state).__name__}")
     return state

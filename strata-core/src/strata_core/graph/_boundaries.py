@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import partial
 from typing import TypeVar
@@ -12,6 +11,7 @@ from strata_core.graph._journal import Position, RefusedError, StoreJournal, Sup
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, Revision
+from strata_core.rows import new_write_id
 
 __all__ = ["BoundariesJournal"]
 
@@ -48,7 +48,7 @@ class BoundariesJournal(StoreJournal[S]):
         if self._resumes and self._revision is None:
             raise SupersededError  # the thread was never taken, and is somebody else's
         checkpoint = self.record(status, at, extra)
-        write_id = os.urandom(8)
+        write_id = new_write_id()
         if self._revision is None and not self.fresh:
             write = partial(self._store.save, checkpoint, write_id=write_id)
         else:

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from strata_core._statuses import WaitKind
-from strata_core._validation import check_owner, check_thread_id, check_ttl, shown
+from strata_core._validation import check_owner, check_thread_id, check_ttl
 from strata_core.clock import SYSTEM_CLOCK, Clock
 from strata_core.errors import GraphValidationError, InvalidInputError
 from strata_core.graph._bodies import BodyCalls
 from strata_core.graph._drafts import Draft, EdgeDraft, NodeDraft, RouteDraft, WaitDraft
-from strata_core.graph._handlers import Handler, HandlerError, inspect_handler
-from strata_core.graph._policy import CheckpointPolicy
+from strata_core.graph._handlers import check_hook
+from strata_core.graph._policy import CheckpointPolicy, check_policy
 from strata_core.graph._retry import RetryPolicy
 from strata_core.graph._state import StateCodec, state_class
 
@@ -250,7 +250,7 @@ class StateGraph(BodyCalls[S]):
                 raise InvalidInputError("identity", f"must be a GraphIdentity, not {type(identity).__name__}")
             check_thread_id(identity.id, "identity.id")
             check_thread_id(identity.version, "identity.version")
-        _check_policy(checkpointing)
+        check_policy(checkpointing)
         if upcast is not None:
             from strata_core.graph._upcasting import checked_upcast
 
@@ -260,8 +260,8 @@ class StateGraph(BodyCalls[S]):
             check_owner(owner)
         if type(completion_record) is not bool:
             raise InvalidInputError("completion_record", f"must be a bool, not {type(completion_record).__name__}")
-        check = None if on_resume is None else _hook("on_resume", on_resume)
-        announce = None if on_interrupted is None else _hook("on_interrupted", on_interrupted)
+        check = None if on_resume is None else check_hook("on_resume", on_resume)
+        announce = None if on_interrupted is None else check_hook("on_interrupted", on_interrupted)
         if announce is not None and announce.wants_context:
             raise InvalidInputError("on_interrupted", "requires two parameters, and is given one: the Interrupted")
         from strata_core.graph._compiled import CompiledGraph
@@ -294,16 +294,3 @@ class StateGraph(BodyCalls[S]):
             clock=clock,
         )
         return CompiledGraph(plan)
-
-
-def _hook(name: str, function: object) -> Handler:
-    try:
-        return inspect_handler(function)
-    except HandlerError as error:
-        raise InvalidInputError(name, str(error)) from None
-
-
-def _check_policy(checkpointing: object) -> None:
-    if not isinstance(checkpointing, CheckpointPolicy):
-        names = " or ".join(f"CheckpointPolicy.{policy.name}" for policy in CheckpointPolicy)
-        raise InvalidInputError("checkpointing", f"must be {names}, not {shown(checkpointing)}")

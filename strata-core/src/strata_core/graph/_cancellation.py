@@ -11,7 +11,7 @@ from strata_core._validation import check_text
 
 __all__ = ["CancellationToken"]
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 
 class CancellationToken:
@@ -90,4 +90,4 @@ def _tell(listener: Callable[[], None]) -> None:
     try:
         listener()
     except Exception as error:  # noqa: BLE001  # whoever stops a run must not depend on who else listens
-        _log.error("a listener to a cancellation failed: %s", type(error).__name__)
+        _logger.error("a listener to a cancellation failed: %s", type(error).__name__)

@@ -17,7 +17,7 @@ __all__ = ["Channel"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 _under_way: Final[set[asyncio.Task[Any]]] = set()
 """The runs: an event loop itself would forget one that waits for a consumer who was forgotten."""
@@ -111,7 +111,7 @@ class Channel(Generic[S]):
             self._ahead -= 1
             self._let_go_on()
             while not self._events:
-                if self._is_closed or self._is_over:
+                if self._is_at_its_end:
                     error, self._error = self._error, None
                     raise StopAsyncIteration if error is None else error
                 self._consumer = asyncio.get_running_loop().create_future()
@@ -122,6 +122,11 @@ class Channel(Generic[S]):
             raise
         finally:
             self._is_asked = False
+
+    @property
+    def _is_at_its_end(self) -> bool:
+        """Whether nothing more comes, and nothing goes on: a run that was spoilt leaves its thread in order first."""
+        return self._is_over or (self._is_closed and (self._task is None or self._task.done()))
 
     def _require_loop(self) -> None:
         """Refuse an event loop that could not be woken, or would wait for a task of another."""
@@ -144,7 +149,7 @@ class Channel(Generic[S]):
             self.result = task.result()
             self._put(RunFinished(self.result))
         elif self._is_closed:
-            _log.warning("a run whose stream was left failed: %s", type(error).__name__)
+            _logger.warning("a run whose stream was left failed: %s", type(error).__name__)
         else:
             self._error = error
         self._is_over = True

@@ -27,6 +27,8 @@ __all__ = ["find_definition_problems"]
 
 _VERSION: Final = re.compile(r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})", re.ASCII)
 _NEWEST: Final = (1, 0)
+_LONGEST_NAME: Final = 512
+"""Characters of a name in a path: a longer one is refused, and must not stand whole before every problem behind it."""
 
 
 def find_definition_problems(value: object) -> list[GraphProblem]:
@@ -172,7 +174,7 @@ class _Graph:
         return None
 
     def _child(self, members: Members, *names: str) -> Outline:
-        path = (*self._notes.path, *names)
+        path = (*self._notes.path, *(name[:_LONGEST_NAME] for name in names))
         return self._reader.graph(members.any("child", required=True), members.path("child"), path, self._level + 1)
 
     def _group(self, members: Members, name: str) -> BodyDraft:

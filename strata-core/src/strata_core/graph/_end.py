@@ -26,7 +26,7 @@ __all__ = ["end_expired", "end_thread"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 
 async def end_thread(
@@ -69,7 +69,7 @@ async def end_thread(
         return Failed(thread_id, FailureCode.LEASE_HELD, text)
     except ConflictError:
         return await refuse_overtaken(store, entry, RefusedError(), expected)
-    _log.info("thread %r was ended at %r", thread_id, checkpoint.suspended_node)
+    _logger.info("thread %r was ended at %r", thread_id, checkpoint.suspended_node)
     return Cancelled(thread_id, CancelReason.ENDED, checkpoint.suspended_node)
 
 
@@ -84,7 +84,7 @@ async def end_expired(
     except ConflictError as error:
         refused = RefusedError(held=isinstance(error, LeaseHeldError))
         return await refuse_overtaken(store, entry, refused, expected)
-    _log.info("thread %r has timed out at %r, and was ended", checkpoint.thread_id, checkpoint.suspended_node)
+    _logger.info("thread %r has timed out at %r, and was ended", checkpoint.thread_id, checkpoint.suspended_node)
     return Cancelled(checkpoint.thread_id, reason, checkpoint.suspended_node)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Mapping
-from functools import cache, partial
+from collections.abc import Awaitable, Coroutine, Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from strata_core.errors import ConflictError, LeaseLostError
@@ -17,12 +17,13 @@ from strata_core.graph._results import CancelReason
 from strata_core.graph._stop import Stop
 from strata_core.ports import ANY, AnyRevision, CheckpointStore
 from strata_core.records import CheckpointStatus, Lease, Revision
+from strata_core.rows import new_write_id
 
 __all__ = ["EveryNodeJournal"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 
 @cache
@@ -72,17 +73,19 @@ class EveryNodeJournal(StoreJournal[S]):
         """
         plan = self._plan
         checkpoint = self.record(status, at, extra)
-        write_id = os.urandom(8)
+        write_id = new_write_id()
+
+        def write() -> Awaitable[Lease | None]:
+            return self._store.acquire_lease(
+                self._thread_id,
+                owner=self.owner,
+                ttl=plan.lease_ttl,
+                save=checkpoint,
+                expected=expected,
+                write_id=write_id,
+            )
+
         self._sent = plan.clock.monotonic()
-        write = partial(
-            self._store.acquire_lease,
-            self._thread_id,
-            owner=self.owner,
-            ttl=plan.lease_ttl,
-            save=checkpoint,
-            expected=expected,
-            write_id=write_id,
-        )
         try:
             await self._write(Writing.FIRST, write_id, write)
         except LeaseLostError:
@@ -148,22 +151,18 @@ class EveryNodeJournal(StoreJournal[S]):
         release = what is Writing.LAST
         if release:
             await keeper.close()  # a renewal after the release would look as if the lease had been lost
-        write_id = os.urandom(8)
-        write = partial(
-            self._store.save_under_lease,
-            checkpoint,
-            keeper.lease,
-            expected=self._revision,
-            release=release,
-            write_id=write_id,
-        )
+        store, lease, expected, write_id = self._store, keeper.lease, self._revision, new_write_id()
+
+        def write() -> Awaitable[int]:
+            return store.save_under_lease(checkpoint, lease, expected=expected, release=release, write_id=write_id)
+
         try:
             await self._write(what, write_id, write)
         except ConflictError as error:
             keeper.was_refused(by_lease=isinstance(error, LeaseLostError))
             self._stop.fire(CancelReason.LEASE_LOST)
             if not isinstance(error, LeaseLostError):
-                _log.warning("thread %r was written by somebody without its lease", self._thread_id)
+                _logger.warning("thread %r was written by somebody without its lease", self._thread_id)
                 await self._store.release_lease(keeper.lease)
             raise SupersededError from None
 

@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["Handler", "HandlerError", "inspect_handler"]
+from strata_core.errors import InvalidInputError
+
+__all__ = ["Handler", "HandlerError", "check_hook", "inspect_handler"]
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -60,3 +62,15 @@ def inspect_handler(function: object) -> Handler:
     if accepted == 0 and not takes_any:
         raise HandlerError("takes no parameter; a handler takes (state) or (state, ctx)")
     return Handler(function, required == 2, is_async)
+
+
+def check_hook(name: str, function: object) -> Handler:
+    """Find out how to call a function that was given as an argument.
+
+    Raises:
+        InvalidInputError: It cannot be called as a handler is.
+    """
+    try:
+        return inspect_handler(function)
+    except HandlerError as error:
+        raise InvalidInputError(name, str(error)) from None

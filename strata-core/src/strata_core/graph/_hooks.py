@@ -25,7 +25,7 @@ __all__ = ["ResumeCheckError", "announce", "check_resumed"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 
 class ResumeCheckError(Exception):
@@ -83,7 +83,7 @@ async def announce(tell: Handler, interrupted: Interrupted[S], stop: Stop) -> No
             raise
         # Where it failed, but not what it says, in which there may be something of the state.
         where = "".join(format_tb(error.__traceback__))
-        _log.error(
+        _logger.error(
             "thread %r waits, but on_interrupted failed with %s at\n%s",
             interrupted.thread_id, type(error).__name__, where,
         )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from functools import partial
@@ -14,6 +13,7 @@ from strata_core.graph._context import Trail
 from strata_core.graph._plan import Plan
 from strata_core.ports import CheckpointStore
 from strata_core.records import Checkpoint, CheckpointStatus, HumanDecision, Revision, Wait
+from strata_core.rows import new_write_id
 
 __all__ = [
     "Journal",
@@ -113,6 +113,7 @@ class Journal(Generic[S]):
     every_node = False
     is_stored = False
     records_completion = False
+    _takes_text = False
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], trail: Trail | None = None) -> None:
         self._plan = plan
@@ -132,7 +133,7 @@ class Journal(Generic[S]):
         """
         plan = self._plan
         try:
-            content = plan.codec.dump(at.state)
+            content = plan.codec.encode(at.state) if self._takes_text else plan.codec.dump(at.state)
         except InvalidInputError as error:
             raise UnsavableStateError(error) from error
         metadata = self._metadata
@@ -202,8 +203,12 @@ class StoreJournal(Journal[S]):
     is_stored = True
 
     def __init__(self, plan: Plan[S], thread_id: str, metadata: Mapping[str, str], store: CheckpointStore) -> None:
+        from strata_core.store import RowStore  # which whoever gives one has imported
+
         super().__init__(plan, thread_id, metadata)
         self._store = store
+        # Whatever else may stand in for a store, such as a wrapper, gets a dict that it can look into and change.
+        self._takes_text = type(store) is RowStore and store.takes_text
         self._revision: Revision | None = None
         self._pending: tuple[Writing, bytes, Callable[[], Awaitable[Any]]] | None = None
 
@@ -226,7 +231,7 @@ class StoreJournal(Journal[S]):
         Raises:
             RefusedError: Somebody has, or does.
         """
-        write_id = os.urandom(8)
+        write_id = new_write_id()
         write = partial(self._store.save_if_latest, checkpoint, expected, unleased=True, write_id=write_id)
         try:
             await self._write(what, write_id, write)

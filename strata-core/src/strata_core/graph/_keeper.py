@@ -16,7 +16,7 @@ from strata_core.records import Lease
 
 __all__ = ["LeaseKeeper"]
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 _TAKEN: Final = "the store says that it has expired, or that somebody else has taken the thread"
 
@@ -103,7 +103,7 @@ class LeaseKeeper:
             self._lose(_TAKEN)
         except Exception as error:  # noqa: BLE001  # whatever it is: the lease holds until its time has passed
             self._failure = type(error).__name__
-            _log.warning("lease on thread %r not renewed: %s", self.lease.thread_id, self._failure)
+            _logger.warning("lease on thread %r not renewed: %s", self.lease.thread_id, self._failure)
             now = self._clock.monotonic()
             self._sleep_until(now + min(self._until - now, self._ttl.total_seconds() / 12))
         else:
@@ -116,7 +116,7 @@ class LeaseKeeper:
         if not self.is_lost:
             self.is_lost = True
             self._why = why or self.why_lost()
-            _log.warning("lease on thread %r is lost: %s", self.lease.thread_id, self._why)
+            _logger.warning("lease on thread %r is lost: %s", self.lease.thread_id, self._why)
             self._on_lost()
 
     def why_lost(self) -> str:

@@ -37,7 +37,7 @@ __all__ = ["Level"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 
 class Level(Generic[S]):
@@ -132,7 +132,7 @@ class Level(Generic[S]):
                 result = await (self._step(node) if emitter is None else emitter.step(self, node, self._step))
             except NodeFailedError as error:
                 if node.fallback is not None:
-                    _log.warning(
+                    _logger.warning(
                         "thread %r: node %r failed (%s), node %r takes over",
                         self.thread_id, node.name, type(error.cause).__name__, node.fallback.name,
                     )  # fmt: skip
@@ -176,7 +176,7 @@ class Level(Generic[S]):
             wait = await begin_wait(self, node, node.pause, state)
             at = Position(node.name, None if target is None else target.name, state, wait)
             await journal.halt(CheckpointStatus.INTERRUPTED, at)
-            _log.info("thread %r waits at %r", self.thread_id, node.name)
+            _logger.info("thread %r waits at %r", self.thread_id, node.name)
             return Interrupted(self.thread_id, node.name, at.next, state, (node.name,), wait)
         if target is None:
             if journal.records_completion:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["CheckpointPolicy"]
+from strata_core._validation import shown
+from strata_core.errors import InvalidInputError
+
+__all__ = ["CheckpointPolicy", "check_policy"]
 
 
 class CheckpointPolicy(StrEnum):
@@ -22,3 +25,14 @@ class CheckpointPolicy(StrEnum):
 
     BOUNDARIES = "boundaries"
     EVERY_NODE = "every_node"
+
+
+def check_policy(checkpointing: object) -> None:
+    """Refuse what is no policy.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    if not isinstance(checkpointing, CheckpointPolicy):
+        names = " or ".join(f"CheckpointPolicy.{policy.name}" for policy in CheckpointPolicy)
+        raise InvalidInputError("checkpointing", f"must be {names}, not {shown(checkpointing)}")

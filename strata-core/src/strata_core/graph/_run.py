@@ -32,7 +32,7 @@ __all__ = ["Run"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 _GRACE: Final = 5.0
 """How many seconds a run that breaks off gives the store to take the `cancelled` checkpoint, or the lease back."""
@@ -105,7 +105,7 @@ class Run(Level[S]):
         node = self._name
         reason = self.stop.check() or CancelReason.CANCELLED
         detail = self._watch.detail
-        _log.info("thread %r stopped before %r committed: %s", self.thread_id, node, reason.value)
+        _logger.info("thread %r stopped before %r committed: %s", self.thread_id, node, reason.value)
         if reason is not CancelReason.LEASE_LOST:
             await self._halt_cancelled(reason, detail)
         return Cancelled(self.thread_id, reason, node, detail)
@@ -118,7 +118,7 @@ class Run(Level[S]):
 
     async def _fail(self, error: LevelFailedError) -> RunResult[S]:
         node, cause = self._name, error.cause
-        _log.warning("thread %r failed at %r: %s", self.thread_id, node, type(cause).__name__)
+        _logger.warning("thread %r failed at %r: %s", self.thread_id, node, type(cause).__name__)
         detail = describe(cause)
         await self._halt(CheckpointStatus.FAILED, {ERROR: fit(detail)})
         return Failed(self.thread_id, error.code, error.text, node, detail, cause)
@@ -136,7 +136,7 @@ class Run(Level[S]):
             await self.journal.halt(status, self.standing(status), extra)
         except UnsavableStateError as error:
             # Only without a row for every node can a run come this far with a state that has no JSON form.
-            _log.error(
+            _logger.error(
                 "thread %r: its %s checkpoint cannot be saved: %s", self.thread_id, status.value, error.cause.argument
             )
 
@@ -187,7 +187,7 @@ class Run(Level[S]):
                 continue  # the cancellation is on its way to the caller already
         if not task.done():
             task.cancel()
-            _log.error("thread %r: its cancelled checkpoint was not saved within %s s", self.thread_id, _GRACE)
+            _logger.error("thread %r: its cancelled checkpoint was not saved within %s s", self.thread_id, _GRACE)
 
     async def _release(self) -> None:
         """Give the lease back although the store has failed, so that nobody has to wait until it expires."""
@@ -195,7 +195,7 @@ class Run(Level[S]):
             async with asyncio.timeout(_GRACE):
                 await self.journal.release()
         except Exception as error:  # noqa: BLE001  # the error that led here must not be replaced
-            _log.warning("thread %r: its lease was not given back: %s", self.thread_id, type(error).__name__)
+            _logger.warning("thread %r: its lease was not given back: %s", self.thread_id, type(error).__name__)
 
     async def _write_abandoned(self) -> None:
         try:
@@ -211,5 +211,5 @@ class Run(Level[S]):
         except (SupersededError, RefusedError, ConflictError):
             await self._release()  # the thread is somebody else's, but its lease may still be ours
         except Exception as error:  # noqa: BLE001  # the caller gets the CancelledError; this must not replace it
-            _log.error("thread %r: its cancelled checkpoint was not saved: %s", self.thread_id, type(error).__name__)
+            _logger.error("thread %r: its cancelled checkpoint was not saved: %s", self.thread_id, type(error).__name__)
             await self._release()

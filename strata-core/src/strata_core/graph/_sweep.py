@@ -15,6 +15,7 @@ from strata_core.errors import CorruptCheckpointError, InvalidInputError, Schema
 from strata_core.graph._inputs import check_store
 from strata_core.graph._plan import Plan
 from strata_core.graph._results import Failed, RunResult
+from strata_core.listing import ThreadWalk, UnreadableThread
 from strata_core.ports import CheckpointQuery, CheckpointStore
 from strata_core.records import ThreadQuery
 
@@ -22,7 +23,7 @@ __all__ = ["ListingStore", "SweepReport", "sweep"]
 
 S = TypeVar("S")
 
-_log: Final = logging.getLogger("strata_core.graph")
+_logger: Final = logging.getLogger("strata_core.graph")
 
 _PAGE: Final = 100
 """How many threads are listed at once."""
@@ -114,15 +115,16 @@ class _Sweep(Generic[S]):
     ) -> None:
         identity = plan.identity
         self._without_graph = identity is None
-        self._query = query if identity is None else attrs.evolve(query, graph_id=identity.id)
-        self._store = store
+        self._walk = ThreadWalk(
+            store,
+            query if identity is None else attrs.evolve(query, graph_id=identity.id),
+            first=min(_PAGE, limit),
+            most=_PAGE,
+        )
         self._act = act
         self._left = limit
         self._found: deque[str] = deque()
-        self._cursor: str | None = None
-        self._page_size = min(_PAGE, limit)
         self._seen: set[str] = set()
-        self._ended = False
         self._broken = False
         self._listing = asyncio.Lock()
         self.results: dict[str, RunResult[S]] = {}
@@ -132,7 +134,7 @@ class _Sweep(Generic[S]):
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to look at."""
-        return self._ended and not self._found and not self._broken
+        return self._walk.is_over and not self._found and not self._broken
 
     async def begin(self) -> None:
         """List the first page; a store that cannot even do that raises."""
@@ -148,7 +150,7 @@ class _Sweep(Generic[S]):
             try:
                 result = await self._act_alone(thread_id)
             except Exception as error:  # noqa: BLE001  # one thread's trouble is not the others'
-                _log.warning("thread %r was left: %s", thread_id, type(error).__name__)
+                _logger.warning("thread %r was left: %s", thread_id, type(error).__name__)
                 self.errors[thread_id] = error
                 if isinstance(error, CorruptCheckpointError | SchemaVersionError):
                     self._left += 1
@@ -175,40 +177,24 @@ class _Sweep(Generic[S]):
 
     async def _next(self) -> str | None:
         async with self._listing:
-            while not self._found and not self._ended:
+            while not (self._found or self._walk.is_over or self._broken):
                 try:
                     await self._list()
                 except Exception as error:  # noqa: BLE001  # what was done so far must be told
-                    _log.warning("a listing of threads broke off: %s", type(error).__name__)
-                    self._ended = self._broken = True
+                    _logger.warning("a listing of threads broke off: %s", type(error).__name__)
+                    self._broken = True
             return self._found.popleft() if self._found else None
 
     async def _list(self) -> None:
         """List one more page, passing over what cannot be read."""
+        page = await self._walk.next_page()
+        if isinstance(page, UnreadableThread):
+            self.errors[page.thread_id] = page.error
+            self._seen.add(page.thread_id)
+            return
         from random import shuffle
 
-        query = attrs.evolve(self._query, limit=self._page_size, cursor=self._cursor)
-        try:
-            page = await self._store.list_threads(query)
-        except (CorruptCheckpointError, SchemaVersionError) as error:
-            thread_id = error.thread_id
-            if thread_id is None:  # not a thread's: the store was never set up, or is of another version
-                raise
-            # It stands somewhere on this page.  When it stands first, the listing can go on behind it.
-            if self._page_size > 1:
-                self._page_size //= 2
-                return
-            self._cursor = error.next_cursor
-            if self._cursor is None:
-                raise
-            self.errors[thread_id] = error
-            self._seen.add(thread_id)
-            self._page_size = _PAGE
-            return
-        self._page_size = min(2 * self._page_size, _PAGE)
-        self._cursor = page.next_cursor
-        self._ended = page.next_cursor is None
-        found = [thread.thread_id for thread in page.threads if thread.graph is None or not self._without_graph]
+        found = [thread.thread_id for thread in page if thread.graph is None or not self._without_graph]
         found = [thread_id for thread_id in found if thread_id not in self._seen]
         self._seen.update(found)
         shuffle(found)

@@ -19,6 +19,8 @@ __all__ = ["find_problems"]
 
 _GUESSES: Final = 25
 """For how many names it is said what may have been meant: a guess looks at all names, and a graph may be large."""
+_SHOWN: Final = 10
+"""How many nodes of a cycle are told, for the same reason."""
 
 
 def find_problems(draft: Draft) -> list[GraphProblem]:
@@ -199,15 +201,18 @@ def _fallback_cycles(draft: Draft, names: set[Any]) -> Iterable[GraphProblem]:
     cycles: dict[str, list[str]] = {}
     seen: set[str] = set()
     for name in fallbacks:
-        trail: list[str] = []
+        trail: dict[str, None] = {}
         at: Any = name
         while at in fallbacks and at not in seen:
             seen.add(at)
-            trail.append(at)
+            trail[at] = None
             at = fallbacks[at]
         if at in trail:
-            cycle = trail[trail.index(at) :]
-            cycles |= {member: cycle[number:] + cycle[:number] for number, member in enumerate(cycle)}
+            order = list(trail)
+            cycle = order[order.index(at) :]
+            for number, member in enumerate(cycle):
+                cycles[member] = [cycle[(number + step) % len(cycle)] for step in range(min(len(cycle), _SHOWN))]
+                cycles[member] += ["..."] if len(cycle) > _SHOWN else []
     for name in fallbacks:
         if name in cycles:
             text = f"the fallbacks of node {name!r} lead back to it: {' -> '.join([*cycles[name], name])}"

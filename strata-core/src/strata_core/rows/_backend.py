@@ -25,11 +25,14 @@ class Batching:
         max_items: At most this many commits in a batch.
         max_bytes: At most about this many bytes of rows and blobs in a batch (a single commit may be larger).
         in_flight: How many batches may be under way at once.
+        threaded: Whether `commit` works in a thread of this process: the event loop then gives the interpreter to it
+            now and then, since beside a busy loop a thread waits long.  False where it only waits for a server.
     """
 
     max_items: int = 64
     max_bytes: int = 4 << 20
     in_flight: int = 1
+    threaded: bool = True
 
 
 class RowBackend(ABC):

@@ -183,7 +183,7 @@ class Batcher:
         batch = self._collect()
         if not batch:
             return
-        timer = self._loop.call_later(YIELD_AFTER, self._yield, batch)
+        timer = self._loop.call_later(YIELD_AFTER, self._yield, batch) if self._batching.threaded else None
         try:
             outcomes = await attempt(self._commit, [commit for commit, _ in batch])
             if len(batch) >= SHARED and len(self._running) == 1 < self._batching.in_flight:
@@ -195,7 +195,8 @@ class Batcher:
             self._settle(batch, outcomes)
             batch.clear()
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             for commit, future in batch:
                 if not future.done():  # the loop is shutting down: nobody may hang
                     future.set_exception(

@@ -17,7 +17,7 @@ def read_facts(checkpoint: Checkpoint) -> tuple[str, bytes, NewRow]:
         InvalidInputError: A field breaks a rule; names it.
     """
     envelope, updated = encode_envelope(checkpoint)
-    status = str.__str__(checkpoint.status)
+    status: str = checkpoint.status._value_
     due = None if checkpoint.wait is None else checkpoint.due_at
     graph = checkpoint.graph
     row = NewRow(

@@ -40,76 +40,83 @@ class Gate:
         self._writes = writes
 
     def __enter__(self) -> None:
-        self._link.enter(writes=self._writes)
+        """Count a call in, or say why it cannot be made."""
+        link = self._link
+        if link.loop is None or link.is_busy:
+            raise StoreClosedError("the store is not open; use it inside 'async with'")
+        if asyncio.get_running_loop() is not link.loop:
+            raise UsageError("the store belongs to the event loop that opened it; open another one here")
+        if self._writes and link.read_only:
+            raise ReadOnlyError("the store was opened read-only")
+        link.calls += 1
 
     def __exit__(self, *_: object) -> None:
-        self._link.leave()
+        """Count a call out."""
+        link = self._link
+        link.calls -= 1
+        if not link.calls and link.idle is not None:
+            link.idle.set_result(None)
+            link.idle = None
 
 
 class Link:
-    """Owns the life of a backend: opens and closes it, batches its commits, guards its use."""
+    """Owns the life of a backend: opens and closes it, batches its commits, guards its use.
+
+    Attributes:
+        backend: The backend.
+        read_only: Whether writes are refused.
+        loop: The event loop that opened it; None when it is not open.
+        is_busy: Whether it is being opened or closed, or is closed.
+        calls: How many calls go on.
+        idle: Who waits until none does.
+        reading: Stands around every call that reads.
+        writing: Stands around every call that writes.
+    """
 
     def __init__(self, backend: RowBackend, *, read_only: bool, setup: Setup) -> None:
         self.backend = backend
         self.read_only = read_only
         self._setup = setup
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_busy = False  # being opened or closed, or closed
-        self._calls = 0
-        self._idle: asyncio.Future[None] | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.is_busy = False
+        self.calls = 0
+        self.idle: asyncio.Future[None] | None = None
         self.reading = Gate(self, writes=False)
         self.writing = Gate(self, writes=True)
         self._batcher: Batcher | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
-        if self._loop is not None:
+        if self.loop is not None:
             raise UsageError("the store is open already")
-        self._loop = asyncio.get_running_loop()
-        self._is_busy = True
+        self.loop = asyncio.get_running_loop()
+        self.is_busy = True
         try:
             await self.backend.open(read_only=self.read_only, setup=self._setup)
         except BaseException:
-            self._loop = None
+            self.loop = None
             await asyncio.shield(self.backend.close())
             raise
         if self.backend.batching is not None and not self.read_only:
             self._batcher = Batcher(self.backend.commit, self.backend.batching)
-        self._is_busy = False
+        self.is_busy = False
 
     async def close(self) -> None:
         """Refuse new calls, let those that were made come to their end, then let go of the backend."""
-        if self._loop is None:
+        if self.loop is None:
             return
-        self._is_busy = True
+        self.is_busy = True
         try:
-            if self._calls:
-                self._idle = self._idle or self._loop.create_future()
-                await asyncio.shield(self._idle)
+            if self.calls:
+                self.idle = self.idle or self.loop.create_future()
+                await asyncio.shield(self.idle)
             while self._tasks:
                 await asyncio.wait(self._tasks)
             if self._batcher is not None:
                 await self._batcher.close()
         finally:
-            self._loop = None
+            self.loop = None
             await asyncio.shield(self.backend.close())
-
-    def enter(self, *, writes: bool) -> None:
-        """Count a call in, or say why it cannot be made."""
-        if self._loop is None or self._is_busy:
-            raise StoreClosedError("the store is not open; use it inside 'async with'")
-        if asyncio.get_running_loop() is not self._loop:
-            raise UsageError("the store belongs to the event loop that opened it; open another one here")
-        if writes and self.read_only:
-            raise ReadOnlyError("the store was opened read-only")
-        self._calls += 1
-
-    def leave(self) -> None:
-        """Count a call out."""
-        self._calls -= 1
-        if not self._calls and self._idle is not None:
-            self._idle.set_result(None)
-            self._idle = None
 
     def require(self, capability: Capability) -> None:
         """Raise unless the backend declares the capability."""

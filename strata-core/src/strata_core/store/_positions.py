@@ -25,6 +25,9 @@ def position_of(expected: int | Revision | Literal[AnyRevision.ANY] | None) -> P
         InvalidInputError: It names none.
     """
     if isinstance(expected, Revision):
+        sequence, write_id = expected.sequence, expected.write_id
+        if type(sequence) is int and 0 <= sequence <= MAX_SEQUENCE and type(write_id) is bytes and len(write_id) == 8:
+            return sequence, write_id  # as all are that a store gave
         sequence = check_int(expected.sequence, "expected.sequence", 0, MAX_SEQUENCE)
         return sequence, check_write_id(expected.write_id, "expected.write_id")
     if expected is ANY_REVISION:

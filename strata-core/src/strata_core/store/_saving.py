@@ -7,9 +7,11 @@ remembered row, by sequence *and* write ID: a purged and restarted thread can ha
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from strata_core._validation import check_write_id
-from strata_core.codec._state import Body, Snapshot, Value, compose_delta, compose_whole, plain_body, take_snapshot
+from strata_core.codec._state import Body, Snapshot, Value, compose_delta, compose_whole, plain_text, take_snapshot
+from strata_core.codec._versions import DELTA, PLAIN, WITH_BLOBS
 from strata_core.errors import ConflictError, LeaseHeldError, LeaseLostError
 from strata_core.options import Deltas
 from strata_core.records import Checkpoint, CheckpointStatus
@@ -21,6 +23,8 @@ from strata_core.store._positions import ANYWHERE, Position
 from strata_core.store._turns import Turns
 
 __all__ = ["Saver"]
+
+_OPENINGS: Final = {version: b'{"schema_version":"%b"' % version.encode() for version in (PLAIN, DELTA, WITH_BLOBS)}
 
 
 class Saver:
@@ -37,7 +41,7 @@ class Saver:
         self._deltas = deltas
         self._threshold = threshold
         self._cache = Cache(deltas if deltas is not None else Deltas())
-        self._remembers = deltas is not None or threshold is not None
+        self.remembers = deltas is not None or threshold is not None
         self._turns = Turns()
 
     def forget(self, thread_id: str) -> None:
@@ -72,8 +76,8 @@ class Saver:
         thread_id, envelope, row = read_facts(checkpoint)
         write_id = new_write_id() if write_id is None else check_write_id(write_id)
         commit = Commit(thread_id, write_id, *position, token, free, row, lease=lease)
-        if not self._remembers:
-            _fill(row, envelope, plain_body(checkpoint.frozen_state))
+        if not self.remembers:
+            _fill(row, envelope, PLAIN, plain_text(checkpoint.frozen_state))
             return await self._committer.commit(commit)
         remembered = self._cache.get(thread_id)
         snapshot = take_snapshot(checkpoint.frozen_state, self._threshold, remembered.snapshot if remembered else None)
@@ -91,7 +95,8 @@ class Saver:
         memory = self._usable_memory(asked)
         while True:
             body = self._compose(snapshot, memory, is_running)
-            _fill(asked.row, envelope, body)
+            if asked.row is not None:
+                _fill(asked.row, envelope, body.version, body.text, whole=body.is_whole)
             commit, blobs = self._rely(asked, body, memory)
             try:
                 outcome = await self._committer.commit(commit, blobs)
@@ -143,7 +148,7 @@ class Saver:
             blobs = {digest: value for digest, value in blobs.items() if digest not in known}
             relies = relies or len(blobs) < len(body.digests)
         commit = asked
-        if relies and memory is not None:
+        if relies and memory is not None and (asked.after, asked.after_id) != (memory.sequence, memory.write_id):
             commit = Commit(
                 asked.thread_id,
                 asked.write_id,
@@ -159,8 +164,7 @@ class Saver:
         return commit, blobs
 
 
-def _fill(row: NewRow | None, envelope: bytes, body: Body) -> None:
+def _fill(row: NewRow, envelope: bytes, version: str, text: bytes, *, whole: bool = True) -> None:
     """Complete a row with what depends on how the state is stored."""
-    if row is not None:
-        row.version, row.whole, row.body = body.version, body.is_whole, body.text
-        row.envelope = b'{"schema_version":"%b"%b' % (body.version.encode(), envelope)
+    row.version, row.whole, row.body = version, whole, text
+    row.envelope = _OPENINGS[version] + envelope

@@ -98,6 +98,11 @@ class RowStore:
         """What the backend declares."""
         return self._link.backend.capabilities
 
+    @property
+    def takes_text(self) -> bool:
+        """Whether an `EncodedState` saves work: a state is stored as the text that it is."""
+        return not self._saver.remembers
+
     async def __aenter__(self) -> Self:
         await self._link.open()
         return self

@@ -143,14 +143,14 @@ for bucket = 0, 15 do
   local tag = '{' .. ARGV[1] .. ':' .. bucket .. '}'
   for _, member in ipairs(redis.call('ZRANGEBYLEX', tag .. 'index', '[l', '(m')) do
     local expires, thread = string.match(member, '^l(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(.*)$')
-    local before = string.format('%.0f', tonumber(expires))
-    local after = string.format('%.0f', tonumber(expires) - tonumber(ARGV[2]))
+    local after = tonumber(expires) - tonumber(ARGV[2])
     local key = tag .. 't:' .. thread
     local head = redis.call('HGET', key, 'head')
-    local start, rest = string.match(head, '^(%-?%d+ %-?%d+ %d+) ' .. before .. '( .*)$')
-    redis.call('HSET', key, 'head', start .. ' ' .. after .. rest)
+    -- Its fourth number.
+    head = string.sub(head, 1, 24) .. struct.pack('>i8', after) .. string.sub(head, 33)
+    redis.call('HSET', key, 'head', head)
     redis.call('ZREM', tag .. 'index', member)
-    redis.call('ZADD', tag .. 'index', 0, 'l' .. string.format('%017.0f', tonumber(after)) .. thread)
+    redis.call('ZADD', tag .. 'index', 0, 'l' .. string.format('%017.0f', after) .. thread)
   end
 end
 """

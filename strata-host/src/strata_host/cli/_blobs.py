@@ -24,6 +24,7 @@ __all__ = ["blobs"]
 
 _HEADER: Final = ("THREAD", "WHY", "BLOBS", "BYTES", "NEWEST")
 _AGE: Final = re.compile(r"(\d{1,6})([smhd])")
+_LONGEST: Final = timedelta(days=36_500)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -31,7 +32,10 @@ def _age(_ctx: click.Context, _parameter: click.Parameter, text: str) -> timedel
     found = _AGE.fullmatch(text)
     if found is None:
         raise click.BadParameter(f"{text!r} is not a number with a unit, such as 90m, 24h or 7d")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    age = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if age > _LONGEST:
+        raise click.BadParameter(f"{text!r} is more than {_LONGEST.days} days")
+    return age
 
 
 @click.group()
@@ -51,11 +55,11 @@ def blobs() -> None:
 @json_option
 @source_options
 def orphans(source: Source, older_than: timedelta, as_json: bool) -> None:
-    """Show blobs that no checkpoint of the store refers to, and delete nothing.
+    """Show blobs that no checkpoint of the store refers to.
 
-    A save that failed leaves them; they go when their thread is purged.  Do not delete one by hand while anything
-    writes to the store: a save of the same value finds it, and does not put it again.  A purge that is under way shows,
-    too.
+    Nothing is deleted.  A save that failed leaves them; they go when their thread is purged.  Do not delete one by hand
+    while anything writes to the store: a save of the same value finds it, and does not put it again.  A purge that is
+    under way shows, too.
     """
     before = SYSTEM_CLOCK.now() - older_than
     checks = source.read_with_blobs(lambda store, blobs: _checks(store, blobs, before))

@@ -24,7 +24,7 @@ _SEQUENCE = click.IntRange(min=0)
 
 @click.group()
 def checkpoint() -> None:
-    """What a thread's checkpoints hold, and what changed between them."""
+    """What a thread's checkpoints hold, and what changed."""
 
 
 @checkpoint.command()
@@ -43,7 +43,10 @@ def log(source: Source, thread_id: str, as_json: bool) -> None:
 @json_option
 @source_options
 def diff(source: Source, thread_id: str, seq_a: int, seq_b: int, as_json: bool) -> None:
-    """Show the top-level fields of the state that changed between two checkpoints."""
+    """Show the fields of the state that changed between two checkpoints.
+
+    The top-level ones, each with its whole value before and after.
+    """
 
     async def both(store: StorePorts) -> tuple[LogEntry, LogEntry]:
         return await _entry(store, thread_id, seq_a), await _entry(store, thread_id, seq_b)
@@ -62,9 +65,9 @@ def diff(source: Source, thread_id: str, seq_a: int, seq_b: int, as_json: bool) 
 @json_option
 @source_options
 def replay(source: Source, thread_id: str, sequence: int, as_json: bool) -> None:
-    """Show a thread as of one checkpoint: its state, the decision in effect, and where it would go on.
+    """Show a thread as of one checkpoint.
 
-    No node is run.
+    Its state, the decision in effect, and where it would go on.  No node is run.
     """
     entry = source.read(lambda store: _entry(store, thread_id, sequence))
     found = entry.checkpoint

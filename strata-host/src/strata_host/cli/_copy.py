@@ -14,11 +14,12 @@ import click
 from strata_core.options import Deltas, Offload, Setup
 from strata_core.ports import StorePorts
 from strata_core.records import FINISHED, ThreadQuery
+from strata_host.cli._entered import entered
 from strata_host.cli._errors import opening, querying
 from strata_host.cli._filters import filter_options
 from strata_host.cli._progress import progress
 from strata_host.cli._source import Source, json_option, shared_url
-from strata_host.cli._text import argument, one_line, phrase, word
+from strata_host.cli._text import argument, counted, one_line, phrase, word
 from strata_host.cli.output import Role, Span, output, print_json
 
 __all__ = ["copy"]
@@ -45,20 +46,17 @@ class Target:
         """Open the store for writing, and set it up where that is needed."""
         from strata_core.opening import open_store
 
-        with opening("'--to'", "'--to-blobs'"):
+        options = "'--to'", "'--to-blobs'"
+        with opening(*options):
             offload = Offload(blobs=self.blobs) if self.offload or self.blobs is not None else None
-            opened = open_store(
+            context = open_store(
                 shared_url(self.storage, "'--to'"),
                 deltas=Deltas() if self.deltas else None,
                 offload=offload,
                 setup=Setup.AUTO,
             )
-            store = await opened.__aenter__()
-        try:
+        async with entered(context, *options) as store:
             yield store
-        finally:
-            with querying():
-                await opened.__aexit__(None, None, None)
 
 
 @click.command()
@@ -132,42 +130,52 @@ async def _copy(
     source: Source, target: Target, threads: Sequence[str], filters: ThreadQuery, concurrency: int, *, quiet: bool
 ) -> dict[str, Any]:
     from strata_core.copying import CopyRefused, copy_threads
+    from strata_core.errors import InvalidInputError
 
     copied: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
     async with source.opened() as old:
         with querying():
-            names = list(threads) or [name async for name in _listed(old, filters)]
+            names = threads or await _listed(old, filters)
         async with target.opened() as new:
             with querying(), progress("threads", len(names), quiet=quiet) as step:
                 async with aclosing(copy_threads(old, new, names, concurrency=concurrency)) as copies:
                     async for found in copies:
                         if isinstance(found, CopyRefused):
-                            refused.append({"thread_id": found.thread_id, "error": str(found.error)})
+                            why = found.error  # the thread is named already, so an argument that names it is not
+                            error = why.problem if isinstance(why, InvalidInputError) else str(why)
+                            refused.append({"thread_id": found.thread_id, "error": error})
                         else:
                             copied.append(attrs.asdict(found) | {"can_go_on": found.state not in FINISHED})
                         step()
-    return {"copied": copied, "refused": refused}
+    place = {name: at for at, name in enumerate(names)}  # several are copied at once, and end in any order
+    return {
+        kind: sorted(found, key=lambda one: place[one["thread_id"]])
+        for kind, found in (("copied", copied), ("refused", refused))
+    }
 
 
-async def _listed(store: StorePorts, filters: ThreadQuery) -> AsyncIterator[str]:
-    query = attrs.evolve(filters, limit=1000)
-    while True:
-        page = await store.list_threads(query)
-        for thread in page.threads:
-            yield thread.thread_id
-        if page.next_cursor is None:
-            return
-        query = attrs.evolve(query, cursor=page.next_cursor)
+async def _listed(store: StorePorts, filters: ThreadQuery) -> list[str]:
+    """Return all threads that match; also those that cannot be read, whose copies are then refused one by one."""
+    from strata_core.listing import ThreadWalk, UnreadableThread
+
+    walk, names = ThreadWalk(store, filters), []
+    while not walk.is_over:
+        page = await walk.next_page()
+        names += [thread.thread_id for thread in ([page] if isinstance(page, UnreadableThread) else page)]
+    return names
 
 
 def _tell(found: dict[str, Any]) -> None:
     out = output()
     for thread in found["copied"]:
-        what = f" {thread['outcome']}: {thread['checkpoints']} checkpoints, {thread['written']} written, "
+        size = counted(thread["checkpoints"], "checkpoint")
+        what = f" {thread['outcome']}: {size}, {thread['written']} written, "
         out.line([Span(word(thread["thread_id"]), Role.THREAD), Span(what + thread["digest"])])
     going = [thread["thread_id"] for thread in found["copied"] if thread["can_go_on"]]
-    out.line([Span(f"{len(found['copied'])} threads are in the target, {len(found['refused'])} were refused")])
+    there, not_there = len(found["copied"]), len(found["refused"])
+    are, were = "is" if there == 1 else "are", "was" if not_there == 1 else "were"
+    out.line([Span(f"{counted(there, 'thread')} {are} in the target, {not_there} {were} refused")])
     if going:
         out.line([Span("these can still go on in the source: end them there before their copies are answered")])
         for thread_id in going:

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from strata_core.errors import InvalidInputError, PluginError, StrataError
+from strata_host.cli._text import argument
 
 __all__ = ["CommandError", "opening", "querying"]
 
@@ -68,7 +69,15 @@ def querying() -> Iterator[None]:
         hint = _PARAMETERS.get(_root(error), error.argument)
         raise click.BadParameter(error.problem, param_hint=hint) from error
     except StrataError as error:
-        raise CommandError(f"query failed: {error}") from error
+        raise CommandError(f"query failed: {error}{_way_on(error)}") from error
+
+
+def _way_on(error: StrataError) -> str:
+    """Tell how a listing goes on that met a thread which cannot be read."""
+    cursor = getattr(error, "next_cursor", None)
+    if cursor is None:
+        return ""
+    return f"; the threads behind it: --cursor {argument(cursor)}; those before it: fewer a page, with --limit"
 
 
 def _root(error: InvalidInputError) -> str:

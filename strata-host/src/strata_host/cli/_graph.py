@@ -23,9 +23,9 @@ __all__ = ["graph"]
 
 @click.group()
 def graph() -> None:
-    """What a graph consists of, and whether it is valid; from its definition.
+    """What a graph consists of, and whether it is valid.
 
-    A definition is the JSON of `CompiledGraph.definition()`.  No code is imported or run.
+    Both are told by its definition, which is the JSON of `CompiledGraph.definition()`.  No code is imported or run.
     """
 
 
@@ -34,9 +34,9 @@ def graph() -> None:
 @json_option
 @click.pass_context
 def validate(context: click.Context, file: str, as_json: bool) -> None:
-    """Check the definition in FILE ('-' is stdin), and tell all that is wrong with it.
+    """Tell all that is wrong with the definition in FILE.
 
-    The checks are those of compiling a graph.  Exits with 1 when there is a problem.
+    '-' is stdin.  The checks are those of compiling a graph.  Exits with 1 when there is a problem.
     """
     from strata_core.graph.definitions import load_definition
 
@@ -59,9 +59,9 @@ def validate(context: click.Context, file: str, as_json: bool) -> None:
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Write a Mermaid flowchart.")
 @json_option
 def show(file: str, as_mermaid: bool, as_json: bool) -> None:
-    """Show the graph whose definition is in FILE ('-' is stdin): its nodes, their ways on, and its waits.
+    """Show the graph whose definition is in FILE.
 
-    With --json the definition itself.
+    Its nodes, their ways on, and its waits; with --json the definition itself.  '-' is stdin.
     """
     if as_mermaid and as_json:
         raise click.UsageError("--mermaid and --json exclude each other", click.get_current_context())

@@ -22,7 +22,8 @@ def strata() -> None:
 
     Only copy writes, and to its target only.  Nothing else writes to a store or creates a file; nothing runs a node.
 
-    Exit codes: 0 for success, 1 when something is not found, not valid or cannot be read, 2 for wrong usage.
+    Exit codes: 0 for success, 1 when something is not found, not valid or cannot be read, 2 for wrong usage,
+    130 after an interrupt.
     """
 
 

@@ -21,9 +21,9 @@ _HEADER = ("KIND", "NAME", "DISTRIBUTION", "STATUS", "DETAIL")
 @click.command()
 @json_option
 def plugins(as_json: bool) -> None:
-    """Show the installed plugins, also those that do not load, and why.
+    """Show the installed plugins, and what is wrong with them.
 
-    A store or blob plugin is named by the URL scheme that it serves.
+    Also those that do not load, and why.  A store or blob plugin is named by the URL scheme that it serves.
     """
     from strata_core.plugins import list_plugins
 

@@ -9,7 +9,7 @@ from typing import Final
 
 __all__ = ["hide_secrets"]
 
-_VARIABLES: Final = ("STRATA_STORAGE", "STRATA_BLOBS")
+_VARIABLES: Final = ("STRATA_STORAGE", "STRATA_BLOBS", "STRATA_TARGET")
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]*")
 
 

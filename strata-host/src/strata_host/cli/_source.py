@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import attrs
@@ -15,6 +15,7 @@ from strata_core.capabilities import Capability
 from strata_core.errors import UnsupportedError
 from strata_core.options import Offload, Setup
 from strata_core.ports import BlobStore, StorePorts
+from strata_host.cli._entered import entered
 from strata_host.cli._errors import opening, querying
 
 __all__ = ["Source", "json_option", "shared_url", "source_options"]
@@ -68,16 +69,12 @@ class Source:
     async def _read_with_blobs(self, blobs: str, work: Callable[[StorePorts, BlobStore], Awaitable[T]]) -> T:
         from strata_core.opening import open_blobs
 
-        with opening(self.storage_option, self.blobs_option):
-            opened = open_blobs(_blobs(blobs, self.blobs_option))
-            found = await opened.__aenter__()
-        try:
-            async with attrs.evolve(self, blobs=None).opened() as store:
-                with querying():
-                    return await work(store, found)
-        finally:
+        options = self.storage_option, self.blobs_option
+        with opening(*options):
+            context = open_blobs(_blobs(blobs, self.blobs_option))
+        async with entered(context, *options) as found, attrs.evolve(self, blobs=None).opened() as store:
             with querying():
-                await opened.__aexit__(None, None, None)
+                return await work(store, found)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[StorePorts]:
@@ -87,25 +84,27 @@ class Source:
             click.UsageError: The options name no store; exit code 2.
             CommandError: The store cannot be opened or closed; exit code 1.
         """
-        from strata_core.opening import open_store
-
-        with opening(self.storage_option, self.blobs_option):
+        options = self.storage_option, self.blobs_option
+        with opening(*options):
             url = _storage(self.storage, self.storage_option)
             offload = None if self.blobs is None else Offload(blobs=_blobs(self.blobs, self.blobs_option))
-            opened = open_store(url, offload=offload, read_only=True, setup=Setup.NEVER)
-            try:
-                store = await opened.__aenter__()
-            except UnsupportedError as error:
-                if error.capability is not Capability.READ_ONLY:
-                    raise
-                # It knows no read-only open; whoever has a source only ever reads.
-                opened = open_store(url, offload=offload, setup=Setup.NEVER)
-                store = await opened.__aenter__()
-        try:
+        async with entered(_opened_to_read(url, offload), *options) as store:
             yield store
-        finally:
-            with querying():
-                await opened.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def _opened_to_read(url: str, offload: Offload | None) -> AsyncIterator[StorePorts]:
+    from strata_core.opening import open_store
+
+    async with AsyncExitStack() as stack:
+        try:
+            store = await stack.enter_async_context(open_store(url, offload=offload, read_only=True, setup=Setup.NEVER))
+        except UnsupportedError as error:
+            if error.capability is not Capability.READ_ONLY:
+                raise
+            # It knows no read-only open; whoever has a source only ever reads.
+            store = await stack.enter_async_context(open_store(url, offload=offload, setup=Setup.NEVER))
+        yield store
 
 
 def shared_url(storage: str, option: str) -> str:
@@ -118,7 +117,7 @@ def shared_url(storage: str, option: str) -> str:
 
     url = store_url(storage)
     if scheme_of(url) == "memory":
-        problem = "memory:// is private to a process, so there is nothing in it that a command could read"
+        problem = "memory:// is private to a process: this command would find nothing in it, and leave nothing"
         raise click.BadParameter(problem, param_hint=option)
     return url
 

@@ -10,7 +10,7 @@ import json
 import shlex
 from typing import Any
 
-__all__ = ["argument", "json_text", "one_line", "phrase", "word"]
+__all__ = ["argument", "counted", "json_text", "one_line", "phrase", "word"]
 
 
 def _escape(character: str) -> str:
@@ -49,6 +49,11 @@ def word(text: str | None) -> str:
 def argument(text: str) -> str:
     """Return a text as a shell takes it for one argument."""
     return shlex.quote(text) if text.isprintable() else phrase(text)
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with what it counts, whose plural ends in s."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:

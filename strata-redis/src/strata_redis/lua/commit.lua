@@ -1,55 +1,52 @@
--- The commits of one bucket: each is judged as strata_core.rows.decide judges it, and then done or refused.
+-- Commits: each is judged as strata_core.rows.decide judges it, and then done or refused.  Before this stands index.lua.
 --
--- KEYS  index, tokens, expiring of the bucket; then the thread of each item.
--- ARGV  the bucket's number, and how many there are; how many bytes stand before the thread ID in a thread's key; how
---       long finished threads live in milliseconds, 0 for ever; then for each item its terms, the owner of a lease it
---       takes, and, with a row, facts, version, envelope and body of the row, and digest and content of each blob.
--- Returns a line for each item: see strata_redis._commit.
+-- KEYS  index, tokens and expiring of each bucket; then the thread of each item, bucket by bucket.
+-- ARGV  packed: how long finished threads live in milliseconds, 0 for ever; whether a repeated item is written again; how
+--       many buckets there are, and how many of them take part; of each of those its number, how many bytes stand before
+--       the thread ID in its threads' keys, and how many items it has.  Then for each item its terms, packed, with the
+--       owner of a lease that it takes behind them; and, with a row, facts, marks, state, version and envelope of the row,
+--       and digest and content of each blob.
+-- Returns what each item came to, packed, one behind the other; then, in order, what belongs to some of them: see
+-- strata_redis._commit.
 --
 -- Everything is read before anything is written, so that a key of a wrong type, a full memory or a replica is told
 -- before the first write.  No line says "#!lua", which Redis 6.2 does not know; in a script without it, Redis looks at
 -- its memory until the script has written, which is what is wanted here: a purge works when the memory is full, and a
 -- save fails whole.
-local index, tokens, expiring = KEYS[1], KEYS[2], KEYS[3]
-local bucket, buckets, skip, finished_ttl = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local pack, unpacked, find = struct.pack, struct.unpack, string.find
 local ANY, NOTHING = -2, -1
-local EPOCH = '8000000000000000'  -- microsecond 0 as in facts: the time in the place of a head without rows
-
-local function whole(number) return string.format('%d', number) end
+local TAKE, EXTEND, DROP = 1, 2, 3
+local DONE, REPEATED, CHANGED, HELD, LOST, CLOSING, IMMORTAL = 0, 1, 2, 3, 4, 5, 6
+local TERMS = '>c8i8Bc8i8i8BBBBBBi4c16'
+local HEAD = '>i8i8i8i8BBc8c16Bc0I4c0'  -- and the marks
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local finished_ttl, touches, all_buckets, groups, header_at = unpacked('>i8Bi4i4', ARGV[1])
 
 -- ------------------------------------------------------------------------------------------------------------- reading
 
-local function item_at(arg)
-  local item = {owner = ARGV[arg + 1]}
-  local after, free, closes, erase, external, complete, blobs
-  item.write_id, after, item.after_id, item.token, free, item.lease, item.ttl, closes, erase, external, complete, blobs =
-    string.match(ARGV[arg], '^(%x+) (%-?%d+) (%x*) (%-?%d+) ([01]) ([0123]) (%d+) ([01]) ([01]) ([01]) ([01]) (%-?%d+)$')
-  item.after, item.blobs = tonumber(after), tonumber(blobs)
-  item.free, item.closes, item.erase, item.external = free == '1', closes == '1', erase == '1', external == '1'
-  item.complete, item.takes = complete == '1', item.lease == '1'
-  if item.blobs >= 0 then
-    item.row = arg + 2
-    return item, arg + 6 + 2 * item.blobs
-  end
-  return item, arg + 2
+local function item_from(text)
+  local write_id, after, has_after_id, after_id, token, ttl, lease, free, closes, erase, external, complete, blobs,
+    updated, at = unpacked(TERMS, text)
+  return {  -- 16 fields: one more doubles the table
+    write_id = write_id, after = after, after_id = has_after_id == 1 and after_id, token = token, ttl = ttl,
+    lease = lease, free = free == 1, closes = closes == 1, erase = erase == 1, external = external == 1,
+    complete = complete == 1, blobs = blobs, updated = updated, owner = lease == TAKE and sub(text, at), row = false,
+    bucket = false,
+  }
 end
 
 local function head_from(text)
-  local head = {}
-  local sequence, base, expires
-  sequence, base, head.token, expires, head.external, head.closing, head.lease_id, head.ids, head.owner =
-    string.match(text, '^(%-?%d+) (%-?%d+) (%d+) (%d+) ([01]) ([01]) (%x*) (%x*) (.*)$')
-  head.sequence, head.base, head.expires = tonumber(sequence), tonumber(base), tonumber(expires)
-  return head
+  local sequence, base, token, expires, external, closing, lease_id, updated, ids, owner, at = unpacked(HEAD, text)
+  return {
+    sequence = sequence, base = base, token = token, expires = expires, external = external, closing = closing,
+    lease_id = lease_id, updated = updated, ids = ids, owner = owner, marks = sub(text, at),
+  }
 end
 
 local function text_of(head)
-  return table.concat({
-    whole(head.sequence), whole(head.base), head.token, whole(head.expires), head.external, head.closing, head.lease_id,
-    head.ids, head.owner,
-  }, ' ')
+  return pack(HEAD, head.sequence, head.base, head.token, head.expires, head.external, head.closing, head.lease_id,
+    head.updated, #head.ids, head.ids, #head.owner, head.owner) .. head.marks
 end
 
 -- ------------------------------------------------------------------------------------------------------------- judging
@@ -57,231 +54,206 @@ end
 -- Returns why an item is not done now: that it was done before, with what it came to, or the reason of its refusal.
 local function judge(item, head)
   if not head then
-    return item.token ~= '0' and 'lost' or item.after >= 0 and 'changed' or nil
+    return item.token ~= 0 and LOST or item.after >= 0 and CHANGED or nil
   end
-  local live = head.token ~= '0' and head.expires > now
+  local live = head.token ~= 0 and head.expires > now
   local own = live and head.lease_id == item.write_id
   if item.row then
-    local from = string.find(head.ids, item.write_id, 1, true)
-    while from and from % 16 ~= 1 do from = string.find(head.ids, item.write_id, from + 1, true) end  -- across two
+    local from = find(head.ids, item.write_id, 1, true)
+    while from and from % 8 ~= 1 do from = find(head.ids, item.write_id, from + 1, true) end  -- across two
     if from then
-      local sequence = head.sequence - (from - 1) / 16
+      local sequence = head.sequence - (from - 1) / 8
       -- A lease taken with the row may have passed to somebody else: never hand out theirs.
-      if item.takes and not own then return 'repeated', sequence, '0', 0 end
-      return 'repeated', sequence, head.token, head.expires
+      if item.lease == TAKE and not own then return REPEATED, sequence, 0, 0 end
+      return REPEATED, sequence, head.token, head.expires
     end
-  elseif item.takes and own then
-    return 'repeated', head.sequence, head.token, head.expires
+  elseif item.lease == TAKE and own then
+    return REPEATED, head.sequence, head.token, head.expires
   end
-  if item.token ~= '0' then
-    if not live or head.token ~= item.token then return 'lost' end
-  elseif head.closing == '1' and not (item.takes and item.closes and not live) then
-    return 'closing'
-  elseif live and (item.free or item.takes) then
-    return 'held'
+  if item.token ~= 0 then
+    if not live or head.token ~= item.token then return LOST end
+  elseif head.closing == 1 and not (item.lease == TAKE and item.closes and not live) then
+    return CLOSING
+  elseif live and (item.free or item.lease == TAKE) then
+    return HELD
   end
   if item.after ~= ANY and (item.after ~= head.sequence
-      or (item.after_id ~= '' and string.sub(head.ids, 1, 16) ~= item.after_id)) then
-    return 'changed'
+      or (item.after_id and sub(head.ids, 1, 8) ~= item.after_id)) then
+    return CHANGED
   end
 end
 
 -- Returns the head as an item leaves it, nil for none.
 local function next_head(item, head)
   local new = {
-    sequence = NOTHING, base = NOTHING, token = '0', expires = 0, external = '0', closing = '0', lease_id = '', ids = '',
-    owner = '',
+    sequence = NOTHING, base = NOTHING, token = 0, expires = 0, external = 0, closing = 0, lease_id = '\0\0\0\0\0\0\0\0',
+    updated = EPOCH, ids = '', owner = '', marks = '',
   }
   if head then
     for field, value in pairs(head) do new[field] = value end
   end
-  if item.takes then
-    new.token = whole(redis.call('INCR', tokens) * buckets + bucket)  -- no other bucket gives the same
-    new.owner, new.expires, new.lease_id = item.owner, now + tonumber(item.ttl), item.write_id
-    if item.closes then new.closing = '1' end
-  elseif item.lease == '2' then
-    new.expires = now + tonumber(item.ttl)
-  elseif item.lease == '3' then
-    new.token, new.owner, new.expires, new.lease_id, new.closing = '0', '', 0, '', '0'
+  if item.lease == TAKE then
+    new.token = call('INCR', item.bucket.tokens) * all_buckets + item.bucket.number  -- no other bucket gives the same
+    new.owner, new.expires, new.lease_id = item.owner, now + item.ttl, item.write_id
+    if item.closes then new.closing = 1 end
+  elseif item.lease == EXTEND then
+    new.expires = now + item.ttl
+  elseif item.lease == DROP then
+    new.token, new.owner, new.expires, new.lease_id, new.closing = 0, '', 0, '\0\0\0\0\0\0\0\0', 0
   end
-  if item.external then new.external = '1' end
+  if item.external then new.external = 1 end
   if item.erase then
-    if not item.takes then return nil end
-    new.sequence, new.base, new.ids = NOTHING, NOTHING, ''
+    if item.lease ~= TAKE then return nil end
+    new.sequence, new.base, new.ids, new.updated, new.marks = NOTHING, NOTHING, '', EPOCH, ''
   elseif item.row then
-    new.sequence = new.sequence + 1
+    new.sequence, new.updated, new.marks = new.sequence + 1, item.updated, ARGV[item.row + 1]
     if item.complete then new.base = new.sequence end
-    new.ids = string.sub(item.write_id .. new.ids, 1, 128)
-  elseif new.sequence == NOTHING and new.token == '0' then
+    new.ids = sub(item.write_id .. new.ids, 1, 64)
+  elseif new.sequence == NOTHING and new.token == 0 then
     return nil
   end
   return new
 end
 
--- ------------------------------------------------------------------------------------------------------------ the index
-
--- What the index holds for facts, without the place at the end of each: see strata_redis._index.
-local function prefixes_of(facts)
-  local _, state, due, graph, version, metadata = unpack(cjson.decode(facts))
-  local prefixes = {'a', 's' .. state .. '\0'}
-  if due ~= cjson.null then prefixes[3] = 'd' .. due end
-  if graph ~= cjson.null then
-    prefixes[#prefixes + 1] = 'g' .. graph .. '\0'
-    if version ~= cjson.null then prefixes[#prefixes + 1] = 'v' .. graph .. '\0' .. version .. '\0' end
-  end
-  for key, value in pairs(metadata) do
-    if string.sub(key, 1, 7) ~= 'strata.' then prefixes[#prefixes + 1] = 'm' .. key .. '\0' .. value .. '\0' end
-  end
-  return prefixes
-end
-
-local function lease_of(head, thread)
-  if head and head.token ~= '0' then return 'l' .. string.format('%017d', head.expires) .. thread end
-end
-
-local function members_of(head, facts, thread)
-  if not head then return {} end
-  local members = {}
-  if head.sequence < 0 then
-    members[1] = 'r' .. EPOCH .. thread
-  else
-    local place = string.sub(facts, 3, 18) .. thread
-    for at, prefix in ipairs(prefixes_of(facts)) do members[at] = prefix .. place end
-  end
-  members[#members + 1] = lease_of(head, thread)
-  return members
-end
-
-local function change_index(gone, come)
-  for first = 1, #gone, 1000 do redis.call('ZREM', index, unpack(gone, first, math.min(first + 999, #gone))) end
-  local scored = {}
-  for at, member in ipairs(come) do scored[2 * at - 1], scored[2 * at] = '0', member end
-  for first = 1, #scored, 1000 do redis.call('ZADD', index, unpack(scored, first, math.min(first + 999, #scored))) end
-end
-
-local function exchange(old, new)
-  local known, gone, come = {}, {}, {}
-  for _, member in ipairs(old) do known[member] = true end
-  for _, member in ipairs(new) do
-    if known[member] then known[member] = false else come[#come + 1] = member end
-  end
-  for _, member in ipairs(old) do
-    if known[member] then gone[#gone + 1] = member end
-  end
-  change_index(gone, come)
-end
-
--- The same for what most commits are: a row that changes nothing but the time, or a lease.
-local function exchange_places(head, facts, new, new_facts, thread)
-  local gone, come = {}, {}
-  if facts and facts ~= new_facts then
-    local place, new_place = string.sub(facts, 3, 18) .. thread, string.sub(new_facts, 3, 18) .. thread
-    for at, prefix in ipairs(prefixes_of(new_facts)) do gone[at], come[at] = prefix .. place, prefix .. new_place end
-  end
-  local lease, new_lease = lease_of(head, thread), lease_of(new, thread)
-  if lease ~= new_lease then
-    gone[#gone + 1] = lease
-    come[#come + 1] = new_lease
-  end
-  change_index(gone, come)
-end
+-- ------------------------------------------------------------------------------------------------------------- writing
 
 -- Lets a thread expire; what fails is returned, and then it lives for ever.
-local function keep_until(key, thread, deadline, members)
+local function keep_until(key, expiring, thread, deadline, members)
   local done = redis.pcall('HSET', expiring, thread, cmsgpack.pack(members))
-  if type(done) ~= 'table' then done = redis.pcall('PEXPIREAT', key, whole(deadline / 1000)) end
+  if type(done) ~= 'table' then done = redis.pcall('PEXPIREAT', key, format('%d', deadline / 1000)) end
   if type(done) ~= 'table' then return nil end
   redis.pcall('PERSIST', key)
   redis.pcall('HDEL', expiring, thread)
   return done.err
 end
 
--- ------------------------------------------------------------------------------------------------------------- writing
-
 local function deadline_of(item, head, new, facts, noted)
   if not new or item.erase then return nil end
   if item.row then
-    if finished_ttl == 0 or new.external == '1' then return nil end
-    local state = cjson.decode(facts)[2]
-    return (state == 'completed' or state == 'ended') and (math.floor(now / 1000) + finished_ttl) * 1000 or nil
+    if finished_ttl == 0 or new.external == 1 or not is_finished(facts) then return nil end
+    return (math.floor(now / 1000) + finished_ttl) * 1000
   end
   return noted and head and tonumber(string.match(noted[1], '^x(%d+)')) or nil  -- as it was
 end
 
-local function write_thread(key, item, new)
-  if not item.row then
-    redis.call('HSET', key, 'head', text_of(new))
-    return
+local function write_row(key, item, new, facts)
+  local row = item.row
+  local name = format('%d', new.sequence)
+  local record = pack('>i8c8', new.base, item.write_id) .. ARGV[row + 3]
+  if facts == ARGV[row] then
+    call('HSET', key, 'head', text_of(new), 'r' .. name, record, 's' .. name, ARGV[row + 2])
+  else
+    call('HSET', key, 'head', text_of(new), 'facts', ARGV[row], 'r' .. name, record, 's' .. name, ARGV[row + 2])
   end
-  local name, row = whole(new.sequence), item.row
-  local record = whole(new.base) .. ' ' .. ARGV[row + 1] .. ' ' .. item.write_id .. ' ' .. ARGV[row + 2]
-  redis.call('HSET', key, 'head', text_of(new), 'facts', ARGV[row], 'r' .. name, record, 's' .. name, ARGV[row + 3])
-  for blob = row + 4, row + 2 + 2 * item.blobs, 2 do redis.call('HSET', key, ARGV[blob], ARGV[blob + 1]) end
+  for blob = row + 4, row + 2 + 2 * item.blobs, 2 do call('HSET', key, ARGV[blob], ARGV[blob + 1]) end
 end
 
--- Does an item; returns what it came to.  `noted` is what the index holds for a thread that will expire or has.
-local function apply(key, thread, item, head, facts, noted)
+-- Does an item; returns its head then, and what went wrong with its expiry.  `noted` is what the index holds for a thread
+-- that will expire or has.
+local function apply(key, item, head, facts, noted)
   local new = next_head(item, head)
   local new_facts = item.row and ARGV[item.row] or facts
+  local thread, index, expiring = sub(key, item.bucket.skip + 1), item.bucket.index, item.bucket.expiring
   local deadline = deadline_of(item, head, new, new_facts, noted)
   if head and (item.erase or not new) then
-    redis.call('UNLINK', key)
+    call('UNLINK', key)
   elseif head and noted and item.row and not deadline then
-    redis.call('PERSIST', key)
+    call('PERSIST', key)
   end
-  if new then write_thread(key, item, new) end
+  if item.row then
+    write_row(key, item, new, facts)
+  elseif new then
+    call('HSET', key, 'head', text_of(new))
+  end
   local warning
   if deadline then
     local members = members_of(new, new_facts, thread)
-    table.insert(members, 1, 'x' .. string.format('%017d', deadline) .. thread)
-    warning = keep_until(key, thread, deadline, members)
+    table.insert(members, 1, 'x' .. format('%017d', deadline) .. thread)
+    warning = keep_until(key, expiring, thread, deadline, members)
     if warning then table.remove(members, 1) end
-    exchange(noted or members_of(head, facts, thread), members)
+    exchange(index, noted or members_of(head, facts, thread), members)
   elseif noted then
-    redis.call('HDEL', expiring, thread)
-    exchange(noted, members_of(new, new_facts, thread))
-  elseif head and new and not item.erase and (not item.row
-      or (head.sequence >= 0 and string.sub(facts, 19) == string.sub(new_facts, 19))) then
-    exchange_places(head, facts, new, new_facts, thread)
+    call('HDEL', expiring, thread)
+    exchange(index, noted, members_of(new, new_facts, thread))
+  elseif head and new and not item.erase and facts == new_facts and (not item.row or head.sequence >= 0) then
+    exchange_places(index, facts, head, new, thread)
   else
-    exchange(members_of(head, facts, thread), members_of(new, new_facts, thread))
+    exchange(index, members_of(head, facts, thread), members_of(new, new_facts, thread))
   end
-  if not new then return 'committed -1 0 0' end
-  local done = 'committed ' .. whole(new.sequence) .. ' ' .. new.token .. ' ' .. whole(new.expires)
-  return warning and done .. ' ' .. warning or done
+  return new, warning
 end
 
-local items, arg, takes = {}, 5, false
-for at = 4, #KEYS do
-  items[at], arg = item_at(arg)
-  takes = takes or items[at].takes
-end
-redis.call('ZCARD', index)
-local any_expires = redis.call('HLEN', expiring) > 0
-if takes and not tonumber(redis.call('GET', tokens) or '0') then
-  return redis.error_reply('WRONGTYPE ' .. tokens .. ' is no number')
-end
-local heads, facts, notes = {}, {}, {}
-for at = 4, #KEYS do
-  local found = redis.call('HMGET', KEYS[at], 'head', 'facts')
-  heads[at], facts[at] = found[1], found[2]
-  notes[at] = any_expires and redis.call('HGET', expiring, string.sub(KEYS[at], skip + 1))
+-- -------------------------------------------------------------------------------------------------------- all of a batch
+
+local items, texts, heads, facts, notes, plain = {}, {}, {}, {}, {}, {}
+local at, arg = 0, 2
+for group = 1, groups do
+  local number, skip, size
+  number, skip, size, header_at = unpacked('>i4i4i4', ARGV[1], header_at)
+  local bucket = {
+    number = number, skip = skip, index = KEYS[3 * group - 2], tokens = KEYS[3 * group - 1],
+    expiring = KEYS[3 * group], is_checked = false, takes = false,
+  }
+  for _ = 1, size do
+    at = at + 1
+    local item, key = item_from(ARGV[arg]), KEYS[3 * groups + at]
+    if item.blobs >= 0 then
+      item.row = arg + 1
+      arg = arg + 5 + 2 * item.blobs
+    else
+      arg = arg + 1
+    end
+    local found = call('HMGET', key, 'head', 'facts')
+    local text, known = found[1], found[2]
+    local head = text and head_from(text)
+    items[at], texts[at], heads[at], facts[at], notes[at], item.bucket = item, text, head, known, false, bucket
+    -- A running thread that goes on running, and leaves the index as it is.
+    plain[at] = item.row and item.lease == 0 and known == ARGV[item.row] and sub(known, 1, 8) == 'running\0'
+      and sub(head.updated, 1, 11) == sub(item.updated, 1, 11)
+    if not plain[at] then
+      -- Only a finished thread expires; one that is gone may have.
+      notes[at] = (not text or (known and is_finished(known))) and call('HGET', bucket.expiring, sub(key, skip + 1))
+      if not bucket.is_checked then
+        bucket.is_checked = true
+        call('ZCARD', bucket.index)
+      end
+    end
+    if item.lease == TAKE and not bucket.takes then
+      bucket.takes = true
+      if not tonumber(call('GET', bucket.tokens) or '0') then
+        return redis.error_reply('WRONGTYPE ' .. bucket.tokens .. ' is no number')
+      end
+    end
+  end
 end
 
-local answers = {}
-for at = 4, #KEYS do
-  local item, text = items[at], heads[at]
-  local head = text and head_from(text) or nil
+local answers, more = {}, {''}
+for n = 1, at do
+  local item, head = items[n], heads[n]
+  local key = KEYS[3 * groups + n]
   local verdict, sequence, token, expires = judge(item, head)
-  local answer
   if not verdict then
-    local thread = string.sub(KEYS[at], skip + 1)
-    answer = apply(KEYS[at], thread, item, head, facts[at], notes[at] and cmsgpack.unpack(notes[at]) or nil)
-  elseif verdict == 'repeated' then
-    answer = 'repeated ' .. whole(sequence) .. ' ' .. token .. ' ' .. whole(expires)
+    local new, warning = head, nil
+    if plain[n] then
+      new.sequence, new.updated, new.marks = new.sequence + 1, item.updated, ARGV[item.row + 1]
+      new.ids = sub(item.write_id .. new.ids, 1, 64)
+      if item.complete then new.base = new.sequence end
+      if item.external then new.external = 1 end
+      write_row(key, item, new, facts[n])
+    else
+      new, warning = apply(key, item, head, facts[n], notes[n] and cmsgpack.unpack(notes[n]) or nil)
+    end
+    if warning then more[#more + 1] = warning end
+    answers[n] = pack('>Bi8i8i8', warning and IMMORTAL or DONE, new and new.sequence or NOTHING, new and new.token or 0,
+      new and new.expires or 0)
+  elseif verdict == REPEATED then
+    -- So that whoever waits for the replicas waits for this, too.
+    if touches == 1 then call('HSET', key, 'head', texts[n]) end
+    answers[n] = pack('>Bi8i8i8', REPEATED, sequence, token, expires)
   else
-    answer = verdict .. ' ' .. whole(now) .. (text and ' ' .. text or '')
+    answers[n] = pack('>Bi8i8i8', verdict, now, 0, 0)
+    more[#more + 1] = texts[n] or ''
   end
-  answers[#answers + 1] = answer
 end
-return answers
+more[1] = table.concat(answers)
+return more

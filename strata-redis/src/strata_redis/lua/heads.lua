@@ -9,7 +9,7 @@ for _, key in ipairs(KEYS) do
   local found = redis.call('HMGET', key, 'head', 'facts')
   answer[#answer + 1] = found[1]
   answer[#answer + 1] = found[2]
-  local sequence = ARGV[1] == '1' and found[1] and string.match(found[1], '^%d+')
-  answer[#answer + 1] = sequence and redis.call('HGET', key, 'r' .. sequence) or false
+  local sequence = ARGV[1] == '1' and found[1] and struct.unpack('>i8', found[1])
+  answer[#answer + 1] = sequence and redis.call('HGET', key, 'r' .. string.format('%d', sequence)) or false
 end
 return answer

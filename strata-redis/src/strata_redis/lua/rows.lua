@@ -10,19 +10,18 @@ local key, first, last, room, from = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2
 local head = redis.call('HGET', key, 'head')
 local latest, base = -1, -1
 if head then
-  latest, base = string.match(head, '^(%-?%d+) (%-?%d+)')
-  latest, base = tonumber(latest), tonumber(base)
+  latest, base = struct.unpack('>i8i8', head)
 end
 if from >= 0 then
   local before = redis.call('HGET', key, 'r' .. string.format('%.0f', from - 1))
-  if not before or string.match(before, '^%d+ %S+ (%x+)') ~= ARGV[5] then return {-1} end
+  if not before or string.sub(before, 9, 16) ~= ARGV[5] then return {-1} end
 elseif latest < 0 or first > latest then
   return {}
 elseif first < 0 then
   from = base
 else
   local record = redis.call('HGET', key, 'r' .. string.format('%.0f', first))
-  from = record and tonumber(string.match(record, '^%d+')) or first
+  from = record and struct.unpack('>i8', record) or first
 end
 if first < 0 or last < 0 or last > latest then last = latest end
 local answer = {from, last}
