@@ -62,7 +62,7 @@ class PostgresBackend(RowBackend):
     """
 
     capabilities = _CAPABILITIES
-    batching = Batching(max_items=64, max_bytes=4 << 20, in_flight=2)
+    batching = Batching(max_items=64, max_bytes=4 << 20, in_flight=2, threaded=False)
 
     def __init__(self, url: str, *, options: PostgresOptions | None = None) -> None:
         self._address = Address.of(url, PostgresOptions() if options is None else options)
