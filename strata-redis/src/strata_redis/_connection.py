@@ -1,6 +1,6 @@
 """One connection to a server: commands out, answers in, each known to have come or to be lost.
 
-The usual driver is not used: by itself it repeats a script whose answer was lost, and reads each answer line by line.
+The usual driver is not used: README.md says why.
 """
 
 from __future__ import annotations
@@ -187,18 +187,17 @@ class _Wire(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.lost is not None:
             return
-        try:
-            answers = self._reader.feed(data)
-        except ValueError as error:
-            self.abort(ConnectionError(f"the server does not speak as Redis does: {error}"))
-            return
+        reader = self._reader
+        answers = reader.feed(data)
         self._answers += answers
         self._missing -= len(answers)
-        if self._missing < 0 or (not self._missing and self._reader.is_within):
+        if self._missing < 0 or (not self._missing and (reader.is_within or reader.broken)):
             # The next one to ask would take it, or what it is the beginning of, for the answer.
             del self._answers[len(self._answers) + self._missing :]
             self._missing = 0
             self.abort(ConnectionError("the server said more than it was asked"))
+        elif reader.broken:
+            self.abort(ConnectionError(f"the server does not speak as Redis does: {reader.broken}"))
         elif not self._missing and self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
