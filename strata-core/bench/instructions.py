@@ -1,7 +1,8 @@
-"""How many instructions a save takes, counted by callgrind: a figure that other work on the machine does not change.
+"""How many instructions a save takes, counted by callgrind: a figure that varies less than a time.
 
 The ten-node runs of the benchmarks, fifty at once, are counted for one round and for three.  The difference is 100 runs
 of 11 saves; starting the interpreter, importing and opening are in both.
+Count on a quiet machine all the same: a store that waits for a thread of its own looks more often while others work.
 
     python strata-core/bench/instructions.py [--store sqlite|memory|floor|none] [--deltas] [--functions 30]
 """

@@ -182,6 +182,20 @@ def test_redirections_are_followed_and_end() -> None:
     assert 1 == nodes["other"].asked.count((b"GET", b"{a}x"))
 
 
+@pytest.mark.parametrize("host", ["", "?"])
+def test_a_node_that_does_not_know_its_own_name_means_the_one_that_was_asked(host: str) -> None:
+    cluster, nodes = scripted(
+        seed={
+            "CLUSTER": [[0, 16383, [host.encode(), 1, b"id"]]],
+            "ASKING": b"OK",
+            "GET": ServerError(f"ASK 5 {host}:1"),
+        }
+    )
+    asyncio.run(cluster.ask([(b"{a}", (b"GET", b"{a}x"))]))
+
+    assert (b"ASKING",) in nodes["seed"].asked
+
+
 @pytest.mark.parametrize("said", ["MOVED", "MOVED 5", "MOVED five other:2", "ASK 5 other", "MOVED 5 other:port"])
 def test_a_redirection_that_is_none_is_an_answer_like_others(said: str) -> None:
     cluster, _ = scripted(seed={"CLUSTER": SLOTS, "GET": ServerError(said)})

@@ -95,7 +95,7 @@ class Cluster:
 
     def _redirected(self, said: re.Match[str], asked: Address) -> tuple[Address, bool]:
         """Return where a command is sent on to, and whether for this once."""
-        address = Address(said["host"] or asked.host, int(said["port"]))
+        address = Address(_known(said["host"], asked), int(said["port"]))
         if said["code"] == "MOVED":
             self._owners[int(said["slot"])] = address
         return address, said["code"] == "ASK"
@@ -132,17 +132,21 @@ class Cluster:
     async def _take_over(self, answer: Any, asked: Address) -> None:
         ranges = []
         for first, last, master, *_ in answer:
-            host = bytes(master[0] or b"").decode()
-            if host in {"", "?"}:  # it does not know its own
-                host = asked.host
+            host = _known(bytes(master[0] or b"").decode(), asked)
             ranges.append((int(first), int(last), Address(host, int(master[1]))))
         self._ranges, self._owners, self._is_known = ranges, {}, True
         self._suspects.clear()
         masters = {address for _, _, address in ranges}
         for address in [address for address in self._nodes if address not in masters]:
-            await self._nodes.pop(address).close()
+            if (node := self._nodes.pop(address, None)) is not None:  # None: `close` was quicker
+                await node.close()
 
     async def close(self) -> None:
         self._is_known = False
         while self._nodes:
             await self._nodes.popitem()[1].close()
+
+
+def _known(host: str, asked: Address) -> str:
+    """Return the host that a node tells, or its own where it does not know that."""
+    return asked.host if host in {"", "?"} else host
