@@ -143,3 +143,21 @@ def query(path: Path, statement: str, *values: object) -> list[Any]:
         return db.execute(statement, values).fetchall()
     finally:
         db.close()
+
+
+class FailingCommit:
+    """Passes everything to a connection, and fails at COMMIT, before or after it is done."""
+
+    def __init__(self, driver: sqlite3.Connection, *, done: bool) -> None:
+        self.driver = driver
+        self.done = done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.driver, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if statement == "COMMIT":
+            if self.done:
+                self.driver.execute(statement)
+            raise sqlite3.OperationalError("disk I/O error")
+        return self.driver.execute(statement, *values)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlite_support import opened, save, with_backend, writer_of
+from sqlite_support import FailingCommit, opened, save, with_backend, writer_of
 
 from strata_core.errors import (
     CorruptCheckpointError,
@@ -62,24 +62,6 @@ def test_a_full_disk_is_unavailable_and_takes_nothing(tmp_path: Path) -> None:
         assert ["t", "u"] == sorted(head.thread_id for head in await backend.list_heads(HeadQuery()))
 
     with_backend(tmp_path / "store.db", check)
-
-
-class FailingCommit:
-    """Passes everything to a connection, and fails at COMMIT, before or after it is done."""
-
-    def __init__(self, driver: sqlite3.Connection, *, done: bool) -> None:
-        self.driver = driver
-        self.done = done
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.driver, name)
-
-    def execute(self, statement: str, *values: Any) -> Any:
-        if statement == "COMMIT":
-            if self.done:
-                self.driver.execute(statement)
-            raise sqlite3.OperationalError("disk I/O error")
-        return self.driver.execute(statement, *values)
 
 
 @pytest.mark.parametrize("done", [True, False])

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlite_support import finish, opened, query, save, start, traced, with_backend, writer_of
+from sqlite_support import FailingCommit, finish, opened, query, save, start, traced, with_backend, writer_of
 
 from strata_core.errors import StoreBusyError, StoreUnavailableError
 from strata_core.options import Setup
@@ -155,24 +154,6 @@ def test_a_batch_that_was_rolled_back_leaves_no_head_and_no_token_behind(tmp_pat
         assert [(1, 1), (0, 0)] == [(each.sequence, each.token) for each in outcomes if isinstance(each, Committed)]
 
     with_backend(tmp_path / "store.db", check)
-
-
-class FailingCommit:
-    """Passes everything to a connection, and fails at COMMIT, before or after it is done."""
-
-    def __init__(self, driver: sqlite3.Connection, *, done: bool) -> None:
-        self.driver = driver
-        self.done = done
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.driver, name)
-
-    def execute(self, statement: str, *values: Any) -> Any:
-        if statement == "COMMIT":
-            if self.done:
-                self.driver.execute(statement)
-            raise sqlite3.OperationalError("disk I/O error")
-        return self.driver.execute(statement, *values)
 
 
 @pytest.mark.parametrize("done", [True, False])
