@@ -150,7 +150,7 @@ def take_snapshot(state: object, threshold: int | None, before: Snapshot | None)
 
 def _follow(content: Mapping[str, object], threshold: int | None, before: Snapshot) -> Snapshot:
     """Return the snapshot of a state with the same keys as the one before: most values are the same objects."""
-    keys, cost, has_long = [*content], before.cost, False
+    keys, cost, has_long = [*content], before.cost, before.has_long
     values, sources = before.values.copy(), before.sources.copy()
     for index in compress(range(len(sources)), map(is_not, content.values(), before.sources)):
         key = keys[index]
