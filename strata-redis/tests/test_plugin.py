@@ -81,7 +81,7 @@ def test_the_scripts_and_the_types_come_with_the_package() -> None:
     package = files("strata_redis")
 
     assert (package / "py.typed").is_file()
-    assert {"commit.lua", "heads.lua", "rows.lua", "set_up.lua", "sweep.lua", "walk.lua"} == {
+    assert {"commit.lua", "heads.lua", "index.lua", "rows.lua", "set_up.lua", "sweep.lua", "walk.lua"} == {
         path.name for path in (package / "lua").iterdir()
     }
     assert {"0.1.0"} == {distribution("strata-redis").version}
