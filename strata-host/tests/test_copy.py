@@ -255,4 +255,4 @@ def test_a_thread_that_cannot_be_read_keeps_no_other_back(strata, old, new):
 
     assert ["t0", "t2"] == list(logs(new))
     assert "strata: t1 was not copied: checkpoint 't1' #" in done.stderr
-    assert "2 threads are in the target, 1 were refused" in done.stdout
+    assert "2 threads are in the target, 1 was refused" in done.stdout

@@ -171,7 +171,7 @@ def test_a_save_that_no_replica_received_may_be_there_and_is_done_once_when_one_
     async def check() -> None:
         await until(lambda: facts(replica, "replication").get("master_link_status") == "up")
         step = save("t", write_id=os.urandom(8))
-        first, second = (place.backend(replicas=1, timeout=timedelta(seconds=0.4)) for _ in range(2))
+        first, second = (place.backend(replicas=1, timeout=timedelta(seconds=2)) for _ in range(2))
         for backend in (first, second):
             await at_last(functools.partial(backend.open, read_only=False, setup=Setup.AUTO))
         replica.pause()

@@ -191,18 +191,19 @@ def test_four_thousand_frozen_threads_leave_nothing_in_the_process(tmp_path: Pat
                 assert all(isinstance(result, Interrupted) for result in results)
 
             tracemalloc.start()
-            await freeze(0)
+            for first in range(0, 1_500, 500):
+                await freeze(first)
             gc.collect()
             before = tracemalloc.get_traced_memory()[0]
-            for first in range(500, 4_500, 500):
+            for first in range(1_500, 4_000, 500):
                 await freeze(first)
             gc.collect()
             grown = tracemalloc.get_traced_memory()[0] - before
             tracemalloc.stop()
             return grown
 
-    # Bytes a thread: less than any object would take.  The rest is tables of the loop that grow once.
-    assert 20 > asyncio.run(main()) / 4_000
+    # Bytes a thread: less than any object would take.  Tables of the loop and a cache of 1,024 names have grown before.
+    assert 20 > asyncio.run(main()) / 2_500
 
 
 def test_a_loop_that_is_kept_busy_does_not_starve_saves_and_leases(tmp_path: Path) -> None:
