@@ -49,8 +49,8 @@ class SystemClock:
     """The machine's clock."""
 
     # Asked several times a node: no frame of Python stands between.
-    now: Final = staticmethod(partial(datetime.now, UTC))
-    monotonic: Final = staticmethod(_choose_monotonic())
+    now: Callable[[], datetime] = staticmethod(partial(datetime.now, UTC))
+    monotonic: Callable[[], float] = staticmethod(_choose_monotonic())
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

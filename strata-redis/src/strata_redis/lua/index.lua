@@ -81,4 +81,3 @@ local function exchange_places(index, facts, head, new, thread)
   end
   change_index(index, gone, come)
 end
-
