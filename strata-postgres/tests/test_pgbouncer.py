@@ -29,6 +29,7 @@ from strata_core import CheckpointPolicy, Completed, StateGraph, open_store
 from strata_core.options import Deltas, Offload
 from strata_core.store import RowStore
 from strata_postgres import PostgresBackend, PostgresOptions
+from strata_postgres._address import Address
 
 
 @pytest.fixture(scope="module")
@@ -136,25 +137,36 @@ def test_the_engine_runs_many_clients_on_two_connections(bouncer: PgBouncer, pos
     assert [(60,)] == query(url, "SELECT count(*) FROM threads WHERE state = 'completed' AND checkpoints >= 5")
 
 
-def test_the_connection_changes_from_call_to_call(bouncer: PgBouncer, through: str) -> None:
+def test_the_connection_changes_from_call_to_call(through: str) -> None:
     """And it makes no difference: each call finds all that it needs."""
+    conninfo = Address.of(through, PostgresOptions()).conninfo
 
-    async def check() -> set[Any]:
-        processes = set()
-        options = PostgresOptions(max_connections=1)
-        async with opened(through, options=options) as one, opened(through, options=options) as other:
-            for number in range(20):
-                for backend in (one, other):
-                    assert backend._pool is not None
-                    calls = (backend._pool.fetch("SELECT pg_backend_pid()", ()), other.commit([save(f"t{number}")]))
-                    (((process,),), _) = await asyncio.gather(*calls)
-                    processes.add((backend is one, process))
-        return processes
+    def hold(client: psycopg.Connection[Any]) -> int:
+        (process,) = client.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+        return int(process)
 
-    processes = asyncio.run(check())
+    async def check() -> tuple[list[int], list[Any], int]:
+        async with opened(through, options=PostgresOptions(max_connections=1)) as backend:
+            assert backend._pool is not None
+            with (
+                psycopg.connect(conninfo, prepare_threshold=None) as one,
+                psycopg.connect(conninfo, prepare_threshold=None) as other,
+            ):
+                # In a transaction each keeps one of the two connections, so that the other one is all there is.
+                held = [hold(one), hold(other)]
+                got = []
+                for client in (one, other, one, other):
+                    client.rollback()
+                    await backend.commit([save("t")])
+                    got += [process for (process,) in await backend._pool.fetch("SELECT pg_backend_pid()", ())]
+                    hold(client)
+            return held, got, len(await backend.read("t", 0, None))
 
-    assert 2 == len({process for _, process in processes})
-    assert 2 == len({process for is_one, process in processes if is_one})
+    held, got, rows = asyncio.run(check())
+
+    assert 2 == len(set(held))
+    assert held * 2 == got
+    assert 4 == rows
 
 
 def test_a_pooler_that_loses_its_server_connections_is_told_and_serves_again(
